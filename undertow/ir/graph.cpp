@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/ir/graph.h"
+
+#include <atomic>
+
+#include "undertow/base/check.h"
+
+namespace undertow::ir {
+
+Graph::Graph() {
+  static std::atomic<std::uint64_t> next{1};
+  id_ = next.fetch_add(1, std::memory_order_relaxed);
+  scopes.push_back({});
+}
+
+ValueId Graph::new_value(const TensorType& type, NodeId producer) {
+  values.push_back({type, producer});
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+ValueId Graph::add_input(Input input, const TensorType& type) {
+  input.value = new_value(type, kNoId);
+  inputs.push_back(std::move(input));
+  return inputs.back().value;
+}
+
+ValueId Graph::add_state(State state, const TensorType& type) {
+  state.value = new_value(type, kNoId);
+  states.push_back(std::move(state));
+  return states.back().value;
+}
+
+NodeId Graph::add_node_typed(Node node, std::span<const TensorType> types) {
+  const auto id = static_cast<NodeId>(nodes.size());
+  node.outputs.clear();
+  for (const auto& t : types) node.outputs.push_back(new_value(t, id));
+  nodes.push_back(std::move(node));
+  return id;
+}
+
+std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs,
+                              const Scope& scope) {
+  UNDERTOW_CHECK(op.num_inputs < 0 || static_cast<int>(in.size()) == op.num_inputs, TypeError,
+                 "{} takes {} inputs, got {}", op.name, op.num_inputs, in.size());
+  try {
+    return op.infer(in, attrs);
+  } catch (const Error& e) {
+    std::string where = "in " + op.name + "(";
+    for (std::size_t i = 0; i < in.size(); ++i)
+      where += fmt::format("{}{}{} {}", i ? ", " : "", i < op.inputs.size() ? op.inputs[i] + ": " : "",
+                           name_of(in[i].dtype), in[i].shape.str());
+    where += ")";
+    if (!scope.cell.empty()) where += ", cell " + scope.cell;
+    if (!scope.line.empty()) where += ", at " + scope.line;
+    e.rethrow_with(where);
+  }
+}
+
+NodeId Graph::add_node(const OpDef& op, std::vector<ValueId> in, Attrs attrs, std::uint32_t scope) {
+  std::vector<TensorType> types;
+  for (const auto v : in) types.push_back(type(v));
+  const auto out = infer(op, types, attrs, scopes[scope]);
+  return add_node_typed({.op = &op, .inputs = std::move(in), .outputs = {}, .attrs = std::move(attrs), .scope = scope},
+                        out);
+}
+
+std::uint32_t Graph::intern_scope(Scope scope) {
+  if (scope.cell == scopes.back().cell && scope.line == scopes.back().line)
+    return static_cast<std::uint32_t>(scopes.size() - 1);
+  scopes.push_back(std::move(scope));
+  return static_cast<std::uint32_t>(scopes.size() - 1);
+}
+
+Digest Graph::hash() const {
+  Hasher h;
+  const auto add_type = [&](const TensorType& t) { h.add(t.dtype).add_range(t.shape); };
+  h.add(inputs.size());
+  for (const auto& i : inputs) {
+    h.add(i.kind).add(i.value);
+    add_type(type(i.value));
+  }
+  h.add(states.size());
+  for (const auto& s : states) {
+    h.add(s.value).add(s.result);
+    add_type(type(s.value));
+  }
+  h.add(nodes.size());
+  for (const auto& n : nodes) {
+    h.add(std::string_view(n.op->name)).add_range(n.inputs).add_range(n.outputs).add(n.phase);
+    n.attrs.hash(h);
+    if (n.nest) {
+      const Digest d = n.nest->hash();
+      h.add(d.a).add(d.b);
+    }
+    for (const auto v : n.outputs) add_type(type(v));
+  }
+  h.add_range(outputs);
+  return h.digest();
+}
+
+}  // namespace undertow::ir
