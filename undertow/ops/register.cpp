@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/ops/register.h"
+
+#include <mutex>
+
+#include "undertow/base/check.h"
+#include "undertow/ops/dispatch.h"
+
+namespace undertow::ops {
+
+void register_all() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ir::OpSet& set = ir::op_set();
+    register_elementwise(set);
+    register_create(set);
+    register_reduce(set);
+    register_shape(set);
+    register_index(set);
+    register_matmul(set);
+    register_conv(set);
+    register_pool(set);
+  });
+}
+
+namespace {
+Dispatcher* installed = nullptr;
+}
+
+void set_dispatcher(Dispatcher* d) { installed = d; }
+
+Dispatcher& dispatcher() {
+  UNDERTOW_ASSERT(installed);
+  return *installed;
+}
+
+std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::Attrs attrs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    UNDERTOW_CHECK(inputs[i].defined(), TypeError, "{}: input {} is not a tensor (got None)", op.name,
+                   i < op.inputs.size() ? op.inputs[i] : std::to_string(i));
+  for (const auto& [key, value] : op.defaults)
+    if (!attrs.find(key)) attrs.set(key, value);
+  return dispatcher().apply(op, std::move(inputs), std::move(attrs));
+}
+
+std::vector<Tensor> apply(std::string_view op, std::vector<Tensor> inputs, ir::Attrs attrs) {
+  register_all();
+  return apply(ir::op_set().get(op), std::move(inputs), std::move(attrs));
+}
+
+Tensor call(std::string_view op, std::vector<Tensor> inputs, ir::Attrs attrs) {
+  return apply(op, std::move(inputs), std::move(attrs)).at(0);
+}
+
+namespace detail {
+
+InferFn infer_broadcast() {
+  return [](std::span<const ir::TensorType> in, const ir::Attrs&) {
+    ir::TensorType out = in[0];
+    for (std::size_t i = 1; i < in.size(); ++i) {
+      UNDERTOW_CHECK(in[i].dtype == out.dtype, TypeError, "inputs have different dtypes: {} and {}",
+                     name_of(out.dtype), name_of(in[i].dtype));
+      out.shape = broadcast(out.shape, in[i].shape);
+    }
+    return std::vector{out};
+  };
+}
+
+InferFn infer_broadcast_as(DType fixed) {
+  return [fixed, base = infer_broadcast()](std::span<const ir::TensorType> in, const ir::Attrs& attrs) {
+    auto out = base(in, attrs);
+    out[0].dtype = fixed;
+    return out;
+  };
+}
+
+ir::OpDef elementwise(std::string name, std::vector<std::string> inputs, std::string doc, ExprFn expr, GradFn grad,
+                      InferFn infer) {
+  ir::OpDef def;
+  def.name = std::move(name);
+  def.num_inputs = static_cast<int>(inputs.size());
+  def.inputs = std::move(inputs);
+  def.doc = std::move(doc);
+  def.infer = std::move(infer);
+  def.grad = std::move(grad);
+  def.expr = std::move(expr);
+  def.elementwise = true;
+  return def;
+}
+
+}  // namespace detail
+
+}  // namespace undertow::ops
