@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/transforms/pipeline.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "undertow/transforms/commit.h"
+#include "undertow/transforms/fuse.h"
+#include "undertow/transforms/simplify.h"
+#include "undertow/transforms/small_matmul.h"
+
+namespace undertow::transforms {
+namespace {
+
+/// Runs one pass; checks and shows what it left.
+template <typename Pass>
+void run(const char* name, ir::Graph& graph, Pass pass) {
+  static const char* wanted = std::getenv("UNDERTOW_DUMP");
+  static const bool check = std::getenv("UNDERTOW_VERIFY") != nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  pass(graph);
+  if (check) ir::verify(graph);
+  if (!wanted || (std::string_view(wanted) != "all" && std::string_view(wanted) != name)) return;
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  std::fprintf(stderr, "---- after %s (%.2f ms, %zu nodes)\n%s\n", name, ms, graph.nodes.size(),
+               ir::print(graph).c_str());
+}
+
+}  // namespace
+
+void optimize(ir::Graph& graph, const Target& target) {
+  // The trace already holds forward, backward and update: gradients are taken while it is recorded (transforms/grad).
+  run("trace", graph, [](ir::Graph&) {});
+  run("simplify", graph, simplify);
+  if (target.fuse) run("small_matmul", graph, small_matmul);
+  run("commit", graph, assign_phases);
+  if (target.fuse) run("fuse", graph, fuse);
+  // Then: plan (after the device has said how much scratch its kernels want), and lower. See runtime/compile.cpp.
+}
+
+}  // namespace undertow::transforms
