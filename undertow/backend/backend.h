@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// backend/backend.h: what a device must offer: kernels for a graph's nodes, and a launch that runs N steps by itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "undertow/ir/graph.h"
+
+namespace undertow::backend {
+
+/// What the compiler may ask of a device. Passes see this, never the backend.
+struct Caps {
+  bool fuse = false;          // accepts nodes that carry a LoopNest
+  bool channels_last = false; // convolutions and pooling want NHWC inside
+  DType half = DType::kBFloat16;
+};
+
+/// One kernel call with all its pointers resolved. `run` is called on the compute thread once a step.
+struct Instr {
+  void (*run)(void* context, ir::StepError* error) = nullptr;
+  void* context = nullptr;
+};
+
+/// A node's compiled kernel. Kernels are immutable after creation and owned by the program that uses them.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Bytes of scratch it wants from the arena (one region is shared by all kernels of a program).
+  virtual std::size_t scratch_bytes() const { return 0; }
+  /// May write its `output` over its `input` (same element read before it is written).
+  virtual bool in_place(int output, int input) const { (void)output, (void)input; return false; }
+  /// Pointers of the node's inputs, then outputs, then scratch. The Instr's context lives as long as the kernel.
+  virtual Instr bind(std::span<void* const> args) = 0;
+  /// Drops the contexts of all Instrs that bind gave (eager execution, changed addresses). None of them may run again.
+  virtual void unbind() = 0;
+  /// Name for the profiler and the dump: "onednn:conv2d jit:avx512", "llvm:fused_3", "reference:matmul".
+  virtual std::string description() const = 0;
+};
+
+/// One batch of inputs in memory. Column c of the program's batch inputs is at columns[c].
+struct Slot {
+  int variant = 0;  // which prebuilt argument set of the program
+  std::int64_t wait_ns = 0;  // how long the compute thread waited for it
+};
+
+/// Where a launch takes its batches from. Called on the compute thread only.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  /// Null: this program's run of batches is over (other shape, end of data, stop, or failure; the feed knows which).
+  virtual const Slot* pop() = 0;
+  virtual void release(const Slot* slot) = 0;
+};
+
+/// What a step leaves behind.
+struct StepRecord {
+  double loss = 0;
+  float learning_rate = 0, loss_scale = 1;
+  bool skipped = false;  // the guard held the commit back (loss scaling)
+  std::int64_t step = 0; // steps run so far, this one included
+  std::int64_t run_ns = 0, wait_ns = 0;
+};
+
+/// A lowered step: flat instructions for each slot variant, over fixed memory.
+struct Program {
+  struct Variant {
+    std::vector<Instr> compute, commit;
+  };
+  std::vector<Variant> variants;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::int64_t* step_counter = nullptr;  // read by ir::Input::kStep; set before each step
+  const void* loss = nullptr;            // f32 scalar or null
+  std::int64_t loss_count = 1;           // elements; the record holds their mean
+  const float* learning_rate = nullptr;
+};
+
+struct LaunchArgs {
+  std::int64_t steps = 0;      // at most
+  std::int64_t first_step = 0; // steps run before this launch
+  Feed* feed = nullptr;
+  std::span<StepRecord> records;          // written in order; at least `steps` of them
+  std::atomic<std::int64_t>* progress = nullptr;  // records written so far
+  const std::atomic<bool>* stop = nullptr;        // honoured at the next step border
+  bool stop_on_non_finite = false;        // a non-finite loss is an error found by the guard
+};
+
+struct LaunchResult {
+  std::int64_t steps = 0;  // completed (committed or skipped)
+  ir::StepError error;     // code != 0: the step after them failed and changed nothing
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  virtual const Caps& caps() const = 0;
+  /// A kernel for every node of a finished graph, in order; null for nodes that are only a view. Throws DeviceError for
+  /// a node that the device cannot run.
+  virtual std::vector<std::unique_ptr<Kernel>> make_kernels(const ir::Graph& graph) = 0;
+  /// Runs up to `args.steps` steps: pop a slot; compute; guard; commit; record. This is the sink: the host is not woken
+  /// in between. Called on the compute thread.
+  virtual LaunchResult launch(Program& program, const LaunchArgs& args) = 0;
+};
+
+/// "CPU" or "reference". Throws DeviceError naming the known devices.
+Backend& get_backend(std::string_view name);
+
+}  // namespace undertow::backend

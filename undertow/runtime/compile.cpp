@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/runtime/compile.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "undertow/base/check.h"
+#include "undertow/ir/op_set.h"
+#include "undertow/runtime/context.h"
+#include "undertow/runtime/counters.h"
+#include "undertow/transforms/pipeline.h"
+
+namespace undertow::runtime {
+namespace {
+
+/// An output that is an input or a state would be read after it has changed: it is copied within the step.
+void copy_leaf_outputs(ir::Graph& graph) {
+  const ir::OpDef& copy = ir::op_set().get("copy");
+  std::vector<ir::ValueId> root(graph.values.size());
+  for (std::size_t v = 0; v < root.size(); ++v) root[v] = static_cast<ir::ValueId>(v);
+  for (const auto& n : graph.nodes)
+    if (n.op->view) root[n.outputs[0]] = root[n.inputs[0]];
+  for (auto& v : graph.outputs) {
+    if (graph.values[root[v]].producer != ir::kNoId) continue;
+    const ir::NodeId n = graph.add_node(copy, {v}, {});
+    graph.nodes[n].attrs.set("output", true);  // kept by simplify
+    v = graph.nodes[n].outputs[0];
+  }
+}
+
+}  // namespace
+
+CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, bool has_loss)
+    : graph_(std::move(graph)), device_(device), has_loss_(has_loss) {
+  for (auto& i : graph_.inputs) i.captured = {};  // tensors belong to the trace, not to the program
+  for (auto& s : graph_.states) s.parameter = {};
+  copy_leaf_outputs(graph_);
+  transforms::optimize(graph_, {.fuse = device_.caps().fuse});
+
+  program_.kernels = device_.make_kernels(graph_);
+  transforms::PlanInput input;
+  for (const auto& k : program_.kernels) input.scratch_bytes.push_back(k ? k->scratch_bytes() : 0);
+  input.in_place = [this](ir::NodeId n, int output, int in) {
+    return program_.kernels[n] && program_.kernels[n]->in_place(output, in);
+  };
+  plan_ = transforms::plan(graph_, input);
+  arena_ = make_ref<Storage>(plan_.arena_bytes);
+  std::memset(arena_->data(), 0, arena_->bytes());  // touched once, here
+
+  int captures = 0, columns = 0;
+  for (const auto& i : graph_.inputs) {
+    capture_index_.push_back(i.kind == ir::Input::kCapture ? captures++ : -1);
+    column_index_.push_back(i.kind == ir::Input::kBatch ? columns++ : -1);
+  }
+  for (const auto& n : graph_.nodes) {
+    bool reads = false;
+    for (const auto v : n.inputs) {
+      const auto& p = plan_.places[v];
+      reads |= p.kind == transforms::Place::kInput && column_index_[p.index] >= 0;
+    }
+    reads_batch_.push_back(reads);
+  }
+}
+
+void* CompiledGraph::address(ir::ValueId v, const Addresses& a, std::size_t variant) const {
+  const auto& p = plan_.places[v];
+  switch (p.kind) {
+    case transforms::Place::kArena: return static_cast<std::byte*>(arena_->data()) + p.offset;
+    case transforms::Place::kState: return a.states[p.index];
+    case transforms::Place::kInput:
+      if (capture_index_[p.index] >= 0) return a.captures[static_cast<std::size_t>(capture_index_[p.index])];
+      if (column_index_[p.index] >= 0) return a.columns[variant][static_cast<std::size_t>(column_index_[p.index])];
+      return const_cast<std::int64_t*>(&step_);
+    case transforms::Place::kNone: break;
+  }
+  return nullptr;
+}
+
+backend::Program& CompiledGraph::bind(const Addresses& a) {
+  if (is_bound_ && bound_ == a) return program_;
+  for (const auto& k : program_.kernels)
+    if (k) k->unbind();
+  copies_.clear();
+  program_.variants.assign(std::max<std::size_t>(a.columns.size(), 1), {});
+  void* scratch = static_cast<std::byte*>(arena_->data()) + plan_.scratch_offset;
+  for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (!program_.kernels[n]) continue;
+    const ir::Node& node = graph_.nodes[n];
+    backend::Instr instr;
+    for (std::size_t k = 0; k < program_.variants.size(); ++k) {
+      if (k == 0 || reads_batch_[n]) {
+        std::vector<void*> args;
+        for (const auto v : node.inputs) args.push_back(address(v, a, k));
+        for (const auto v : node.outputs) args.push_back(address(v, a, k));
+        args.push_back(scratch);
+        instr = program_.kernels[n]->bind(args);
+      }
+      auto& variant = program_.variants[k];
+      (node.phase == ir::Phase::kCommit ? variant.commit : variant.compute).push_back(instr);
+    }
+  }
+  for (const auto& [v, s] : plan_.copies) {
+    const auto& t = graph_.type(v);
+    Copy& c = copies_.emplace_back(Copy{a.states[s], address(v, a, 0),
+                                        static_cast<std::size_t>(t.shape.numel()) * size_of(t.dtype)});
+    for (auto& variant : program_.variants)
+      variant.commit.push_back({[](void* p, ir::StepError*) {
+                                  const auto& copy = *static_cast<Copy*>(p);
+                                  std::memcpy(copy.to, copy.from, copy.bytes);
+                                },
+                                &c});
+  }
+  program_.step_counter = &step_;
+  program_.learning_rate = a.learning_rate;
+  if (has_loss_) {
+    const ir::ValueId loss = graph_.outputs.at(0);
+    program_.loss = address(loss, a, 0);
+    program_.loss_count = graph_.type(loss).shape.numel();
+  }
+  bound_ = a;
+  is_bound_ = true;
+  return program_;
+}
+
+std::vector<Tensor> CompiledGraph::read_outputs() const {
+  std::vector<Tensor> out;
+  for (const auto v : graph_.outputs) {
+    const auto& t = graph_.type(v);
+    Tensor copy(t.dtype, t.shape);
+    if (copy.nbytes()) std::memcpy(copy.data(), address(v, bound_, 0), copy.nbytes());
+    out.push_back(std::move(copy));
+  }
+  return out;
+}
+
+CompiledGraph::Addresses CompiledStep::addresses(std::vector<std::vector<std::byte*>> columns,
+                                                 const Tensor& learning_rate) const {
+  CompiledGraph::Addresses a;
+  for (const auto& s : states) a.states.push_back(s.data());
+  for (const auto& c : captures) a.captures.push_back(c.data());
+  a.columns = std::move(columns);
+  if (learning_rate.defined()) a.learning_rate = learning_rate.data_as<float>();
+  return a;
+}
+
+namespace {
+
+struct Programs {
+  std::mutex mutex;
+  std::unordered_map<Digest, std::shared_ptr<CompiledGraph>, DigestHash> entries;
+};
+Programs& programs() {
+  static auto* p = new Programs;
+  return *p;
+}
+constexpr std::size_t kMaxPrograms = 64;
+
+}  // namespace
+
+void clear_program_cache() {
+  const std::lock_guard lock(programs().mutex);
+  std::erase_if(programs().entries, [](const auto& e) { return e.second.use_count() == 1; });
+}
+
+std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss) {
+  trace.finish();
+  const ir::Graph& g = trace.graph();
+  auto step = std::make_shared<CompiledStep>();
+  for (const auto& s : g.states) step->states.push_back(s.parameter);
+  for (const auto& i : g.inputs)
+    if (i.kind == ir::Input::kCapture) step->captures.push_back(i.captured);
+
+  Hasher h;
+  const Digest d = g.hash();
+  h.add(d.a).add(d.b).add(std::string_view(context().device)).add(has_loss);
+  const Digest key = h.digest();
+  const std::lock_guard lock(programs().mutex);
+  if (const auto it = programs().entries.find(key); it != programs().entries.end()) {
+    step->compiled = it->second;
+    counters().program_hits.fetch_add(1, std::memory_order_relaxed);
+    return step;
+  }
+  if (programs().entries.size() >= kMaxPrograms)
+    std::erase_if(programs().entries, [](const auto& e) { return e.second.use_count() == 1; });
+  step->compiled = std::make_shared<CompiledGraph>(g, backend::get_backend(context().device), has_loss);
+  counters().compiles.fetch_add(1, std::memory_order_relaxed);
+  programs().entries[key] = step->compiled;
+  return step;
+}
+
+}  // namespace undertow::runtime

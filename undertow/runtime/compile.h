@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/compile.h: from a traced graph to a program that a device can launch.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "undertow/backend/backend.h"
+#include "undertow/runtime/channel.h"
+#include "undertow/runtime/trace.h"
+#include "undertow/transforms/plan.h"
+
+namespace undertow::runtime {
+
+/// A graph's kernels and memory plan. Shared by everything that traces to the same graph on the same device; its program
+/// is bound to one set of addresses at a time.
+class CompiledGraph {
+ public:
+  CompiledGraph(ir::Graph graph, backend::Backend& device, bool has_loss);
+
+  /// Where everything lives for a run: pointers by Graph::states and by the captured inputs, in the graph's order, and
+  /// for each slot variant the batch columns.
+  struct Addresses {
+    std::vector<void*> states, captures;
+    std::vector<std::vector<std::byte*>> columns;
+    const float* learning_rate = nullptr;
+    friend bool operator==(const Addresses&, const Addresses&) = default;
+  };
+  /// Resolves every instruction's pointers, unless they are already these. Call with `mutex` held.
+  backend::Program& bind(const Addresses& addresses);
+
+  /// Copies of the graph's outputs as the last step left them. Call with `mutex` held.
+  std::vector<Tensor> read_outputs() const;
+
+  backend::Backend& device() const { return device_; }
+  const ir::Graph& graph() const { return graph_; }
+  std::mutex mutex;  // held while the program is bound and run
+
+ private:
+  struct Copy {
+    void *to, *from;
+    std::size_t bytes;
+  };
+  void* address(ir::ValueId v, const Addresses& a, std::size_t variant) const;
+
+  ir::Graph graph_;
+  backend::Backend& device_;
+  bool has_loss_;
+  transforms::Plan plan_;
+  std::vector<bool> reads_batch_;  // by node
+  std::vector<int> capture_index_, column_index_;  // by input; -1: the other kind
+  backend::Program program_;
+  Ref<Storage> arena_;
+  std::int64_t step_ = 0;
+  std::deque<Copy> copies_;
+  Addresses bound_;
+  bool is_bound_ = false;
+};
+
+/// A traced step: the compiled graph, and the tensors that this trace's states and captures stand for.
+class CompiledStep {
+ public:
+  std::shared_ptr<CompiledGraph> compiled;
+  std::vector<Tensor> states, captures;
+
+  CompiledGraph::Addresses addresses(std::vector<std::vector<std::byte*>> columns, const Tensor& learning_rate) const;
+};
+
+/// Optimizes and lowers the finished graph of a trace, or finds the program of an equal graph.
+std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss);
+
+/// Drops programs that no step function uses.
+void clear_program_cache();
+
+}  // namespace undertow::runtime

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/runtime/context.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+
+#include "undertow/backend/backend.h"
+#include "undertow/base/check.h"
+#include "undertow/runtime/trace.h"
+
+namespace undertow {
+namespace {
+
+Context& mutable_context() {
+  static Context c;
+  return c;
+}
+
+/// The backend for a target, or DeviceError.
+std::string resolve(const std::string& target, bool strict) {
+  if (target == "CPU" || target == "reference") return target;
+  UNDERTOW_CHECK(target == "Ascend" || target == "GPU", DeviceError,
+                 "unknown device_target '{}'; known are 'CPU', 'reference', and 'GPU' and 'Ascend', which run on the CPU "
+                 "where there is no such device",
+                 target);
+  UNDERTOW_CHECK(!strict, DeviceError,
+                 "device_target '{}': no such device here, and strict_device=True forbids running on the CPU instead",
+                 target);
+  static std::set<std::string> told;
+  if (told.insert(target).second)
+    spdlog::warn("device_target '{}': no such device here; running on the CPU with the same results", target);
+  return "CPU";
+}
+
+}  // namespace
+
+void set_context(const ContextOptions& o) {
+  Context next = mutable_context();
+  if (o.mode) {
+    UNDERTOW_CHECK(*o.mode == GRAPH_MODE || *o.mode == PYNATIVE_MODE, ValueError,
+                   "mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), got {}", static_cast<int>(*o.mode));
+    next.mode = *o.mode;
+  }
+  if (o.strict_device) next.strict_device = *o.strict_device;
+  if (o.device_target) {
+    next.device = resolve(*o.device_target, next.strict_device);
+    next.device_target = *o.device_target;
+  }
+  mutable_context() = next;
+}
+
+const Context& context() { return mutable_context(); }
+
+void set_seed(long long seed) {
+  UNDERTOW_CHECK(seed >= 0, ValueError, "the seed must not be negative, got {}", seed);
+  runtime::set_seed(static_cast<std::uint64_t>(seed));
+}
+
+}  // namespace undertow

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/runtime/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <chrono>
+
+#include "undertow/base/check.h"
+#include "undertow/ops/ops.h"
+#include "undertow/runtime/compile.h"
+#include "undertow/runtime/compute_thread.h"
+#include "undertow/runtime/counters.h"
+#include "undertow/runtime/eager.h"
+
+namespace undertow::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPollPeriod = std::chrono::milliseconds(50);
+constexpr std::int64_t kMaxStepsPerCommand = 1'000'000;
+
+/// Hands a channel's slots to a launch for as long as they fit the program.
+class ChannelFeed final : public backend::Feed {
+ public:
+  ChannelFeed(Channel& channel, int shapes, const std::vector<int>& versions, const std::atomic<bool>* stop)
+      : channel_(channel), shapes_(shapes), versions_(versions), stop_(stop) {}
+
+  const backend::Slot* pop() override {
+    const auto start = Clock::now();
+    current_ = channel_.peek(stop_);
+    if (!current_ || current_->shapes != shapes_ ||
+        current_->memory_version != versions_[static_cast<std::size_t>(current_->index)])
+      return nullptr;
+    slot_.variant = current_->index;
+    slot_.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    return &slot_;
+  }
+  void release(const backend::Slot*) override { channel_.release(current_); }
+
+ private:
+  Channel& channel_;
+  int shapes_;
+  const std::vector<int>& versions_;
+  const std::atomic<bool>* stop_;
+  ChannelSlot* current_ = nullptr;
+  backend::Slot slot_;
+};
+
+/// One batch that is there already.
+class SingleFeed final : public backend::Feed {
+ public:
+  const backend::Slot* pop() override { return std::exchange(done_, true) ? nullptr : &slot_; }
+  void release(const backend::Slot*) override {}
+
+ private:
+  bool done_ = false;
+  backend::Slot slot_;
+};
+
+[[noreturn]] void raise(const ir::StepError& error, const ir::Graph& graph) {
+  if (error.node >= 0 && static_cast<std::size_t>(error.node) < graph.nodes.size()) {
+    const ir::Node& n = graph.nodes[static_cast<std::size_t>(error.node)];
+    raise_step_error(error, n.op->name, graph.scopes[n.scope]);
+  }
+  raise_step_error(error, "the step", {});
+}
+
+std::vector<std::vector<std::byte*>> columns_of(Channel& channel) {
+  std::vector<std::vector<std::byte*>> columns;
+  for (int i = 0; i < channel.num_slots(); ++i) columns.push_back(channel.slot(i).columns);
+  return columns;
+}
+
+}  // namespace
+
+StepFunction::StepFunction(std::string name, Build build, bool has_loss)
+    : name_(std::move(name)), build_(std::move(build)), has_loss_(has_loss) {}
+StepFunction::~StepFunction() = default;
+
+std::shared_ptr<CompiledStep> StepFunction::compile(const std::vector<ColumnType>& columns) {
+  for (const auto& [types, step] : compiled_)
+    if (types == columns) return step;
+  Trace trace(Trace::Mode::kCompile);
+  {
+    const TraceScope scope(&trace);
+    std::vector<Tensor> inputs;
+    for (const auto& c : columns) inputs.push_back(trace.symbolic_input(c.name, c.dtype, c.shape));
+    auto outputs = build_(trace, inputs);
+    UNDERTOW_CHECK(!has_loss_ || !outputs.empty(), TypeError, "{}: the step returned no loss", name_);
+    if (has_loss_) outputs[0] = ops::cast(outputs[0], DType::kFloat32);
+    for (const auto& t : outputs) trace.output(t);
+  }
+  auto step = runtime::compile(trace, has_loss_);
+  compiled_.emplace_back(columns, step);
+  return step;
+}
+
+CommandResult run_command(StepFunction& step, Channel& channel, const CommandOptions& options) {
+  CommandResult result;
+  std::atomic<bool> own_stop{false};
+  std::atomic<bool>* stop = options.stop ? options.stop : &own_stop;
+  const std::int64_t wanted = std::min(options.steps, kMaxStepsPerCommand);
+  result.records.resize(static_cast<std::size_t>(wanted));
+  counters().commands.fetch_add(1, std::memory_order_relaxed);
+
+  std::atomic<std::int64_t> progress{0};
+  std::exception_ptr poll_error;
+  const auto poll = [&] {
+    if (!options.poll || poll_error) return;
+    try {
+      options.poll(std::span(result.records).first(static_cast<std::size_t>(progress.load(std::memory_order_acquire))));
+    } catch (...) {
+      poll_error = std::current_exception();
+      stop->store(true);
+    }
+  };
+
+  std::int64_t done = 0;
+  ir::StepError error;
+  std::shared_ptr<CompiledStep> last;
+  while (done < wanted && !stop->load()) {
+    // The next batch's shapes say which program runs; it is compiled here, on the thread that may trace.
+    ChannelSlot* next = nullptr;
+    while (!next && !channel.finished() && !stop->load()) {
+      next = channel.peek(stop, kPollPeriod);
+      if (!next) poll();
+    }
+    if (!next) break;
+    const int shapes = next->shapes;
+    const auto compiled = step.compile(channel.shape_set(shapes));
+    last = compiled;
+    CompiledGraph& program = *compiled->compiled;
+    std::int64_t allocations = 0;
+    backend::LaunchResult launched;
+    {
+      const std::lock_guard lock(program.mutex);
+      std::vector<int> versions;
+      for (int i = 0; i < channel.num_slots(); ++i) versions.push_back(channel.slot(i).memory_version);
+      backend::Program& bound = program.bind(compiled->addresses(columns_of(channel), step.learning_rate));
+      ChannelFeed feed(channel, shapes, versions, stop);
+      backend::LaunchArgs args;
+      args.steps = wanted - done;
+      args.first_step = step.steps_run;
+      args.feed = &feed;
+      args.records = std::span(result.records).subspan(static_cast<std::size_t>(done));
+      args.progress = &progress;
+      args.stop = stop;
+      args.stop_on_non_finite = options.stop_on_non_finite;
+      run_on_compute_thread(
+          [&] {
+            const std::int64_t before = thread_allocations();
+            launched = program.device().launch(bound, args);
+            allocations = thread_allocations() - before;
+          },
+          poll, kPollPeriod);
+      done += launched.steps;
+      step.steps_run += launched.steps;
+      if (launched.steps > 0) result.outputs = program.read_outputs();
+    }
+    counters().steps.fetch_add(launched.steps, std::memory_order_relaxed);
+    counters().allocations.fetch_add(allocations, std::memory_order_relaxed);
+    if (launched.error.code != ir::StepError::kNone) {
+      error = launched.error;
+      break;
+    }
+  }
+  result.steps = done;
+  result.records.resize(static_cast<std::size_t>(done));
+  result.end_of_data = channel.finished();
+  if (poll_error) std::rethrow_exception(poll_error);
+  if (error.code != ir::StepError::kNone) raise(error, last->compiled->graph());
+  if (done < wanted && !stop->load())
+    if (const auto e = channel.error()) std::rethrow_exception(e);
+  return result;
+}
+
+CommandResult run_eager(StepFunction& step, Channel& channel, const CommandOptions& options) {
+  CommandResult result;
+  counters().commands.fetch_add(1, std::memory_order_relaxed);
+  for (std::int64_t i = 0; i < options.steps && !(options.stop && options.stop->load()); ++i) {
+    const auto start = Clock::now();
+    ChannelSlot* slot = nullptr;
+    while (!slot && !channel.finished() && !(options.stop && options.stop->load())) {
+      slot = channel.peek(options.stop, kPollPeriod);
+      if (!slot && options.poll) options.poll(result.records);
+    }
+    if (!slot) break;
+    const auto waited = Clock::now();
+    Trace trace(Trace::Mode::kEager);
+    trace.set_step(step.steps_run);
+    std::vector<Tensor> outputs;
+    {
+      const TraceScope scope(&trace);
+      const auto& types = channel.shape_set(slot->shapes);
+      std::vector<Tensor> inputs;
+      for (std::size_t c = 0; c < types.size(); ++c) {
+        Tensor t(types[c].dtype, types[c].shape);  // a copy: the user may keep it, the slot is used again
+        if (t.nbytes()) std::memcpy(t.data(), slot->columns[c], t.nbytes());
+        inputs.push_back(trace.input(types[c].name, t));
+      }
+      channel.release(slot);
+      outputs = step.build()(trace, inputs);
+    }
+    backend::StepRecord record;
+    if (step.has_loss()) {
+      const Tensor loss = outputs.at(0).to(DType::kFloat32);
+      const float* v = loss.data_as<float>();
+      for (std::int64_t k = 0; k < loss.size(); ++k) record.loss += v[k];
+      record.loss /= static_cast<double>(std::max<std::int64_t>(loss.size(), 1));
+      if (options.stop_on_non_finite && !std::isfinite(record.loss))
+        raise_step_error({.code = ir::StepError::kNonFinite}, "the step", {});
+    }
+    if (step.learning_rate.defined()) record.learning_rate = step.learning_rate.item<float>();
+    trace.commit();
+    record.step = ++step.steps_run;
+    record.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(waited - start).count();
+    record.run_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - waited).count();
+    result.records.push_back(record);
+    result.outputs = std::move(outputs);
+    ++result.steps;
+    counters().steps.fetch_add(1, std::memory_order_relaxed);
+    if (options.poll) options.poll(result.records);
+  }
+  result.end_of_data = channel.finished();
+  if (result.steps < options.steps && !(options.stop && options.stop->load()))
+    if (const auto e = channel.error()) std::rethrow_exception(e);
+  return result;
+}
+
+std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inputs) {
+  std::vector<ColumnType> types;
+  std::vector<std::byte*> columns;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    types.push_back({"arg" + std::to_string(i), inputs[i].dtype(), inputs[i].shape()});
+    columns.push_back(static_cast<std::byte*>(inputs[i].data()));
+  }
+  const auto compiled = step.compile(types);
+  CompiledGraph& program = *compiled->compiled;
+  const std::lock_guard lock(program.mutex);
+  backend::Program& bound = program.bind(compiled->addresses({columns}, step.learning_rate));
+  SingleFeed feed;
+  backend::StepRecord record;
+  backend::LaunchArgs args;
+  args.steps = 1;
+  args.first_step = step.steps_run;
+  args.feed = &feed;
+  args.records = std::span(&record, 1);
+  backend::LaunchResult launched;
+  run_on_compute_thread([&] { launched = program.device().launch(bound, args); }, [] {}, kPollPeriod);
+  if (launched.error.code != ir::StepError::kNone) raise(launched.error, program.graph());
+  ++step.steps_run;
+  return program.read_outputs();
+}
+
+ValueAndGrad eager_value_and_grad(const std::function<std::vector<Tensor>()>& f, const std::vector<Tensor>& wrt,
+                                  const Tensor& seed) {
+  Trace trace(Trace::Mode::kEager);
+  ValueAndGrad result;
+  {
+    const TraceScope scope(&trace);
+    result.values = f();
+    UNDERTOW_CHECK(!result.values.empty(), TypeError, "the function returned no tensor to differentiate");
+    result.grads = trace.gradients(result.values[0], wrt, seed);
+  }
+  trace.commit();
+  return result;
+}
+
+}  // namespace undertow::runtime
