@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and its two gradients by oneDNN. x and y are dense NCHW or NHWC, the weights dense OIHW.
+//
+// Layout rule (measured; the library's own kernels for plain NCHW go through im2col): activations are offered as "any"
+// and reordered inside the kernel, except that channels-last memory is used as it is where AVX-512 kernels take it at
+// full speed. The weights are always offered as "any".
+#include "undertow/backend/cpu/compute_lock.h"
+#include "undertow/backend/cpu/conv_geometry.h"
+#include "undertow/backend/cpu/kernel_list.h"
+#include "undertow/backend/cpu/onednn_common.h"
+#include "undertow/base/check.h"
+
+namespace undertow::backend::cpu {
+namespace {
+
+struct Setup {
+  ConvGeometry g;
+  dnnl_memory_desc_t x, w, y;              // as the node has them
+  dnnl_memory_desc_t x_any, w_any, y_any;  // as offered
+  dnnl_dims_t strides, dilations, low, high;
+};
+
+Setup setup(const ConvGeometry& g, DType dtype) {
+  Setup s{};
+  s.g = g;
+  const std::int64_t x[] = {g.n, g.c, g.h, g.w}, y[] = {g.n, g.o, g.oh, g.ow};
+  const std::int64_t w[] = {g.o, g.group_c(), g.kh, g.kw};
+  const std::int64_t wg[] = {g.groups, g.group_o(), g.group_c(), g.kh, g.kw};
+  const auto tag = g.nhwc ? dnnl_nhwc : dnnl_nchw;
+  const auto offered = g.nhwc && dnnl_has_avx512() ? dnnl_nhwc : dnnl_format_tag_any;
+  s.x = dnnl_plain(x, dtype, tag);
+  s.y = dnnl_plain(y, dtype, tag);
+  s.x_any = dnnl_plain(x, dtype, offered);
+  s.y_any = dnnl_plain(y, dtype, offered);
+  s.w = g.groups == 1 ? dnnl_plain(w, dtype, dnnl_oihw) : dnnl_plain(wg, dtype, dnnl_goihw);
+  s.w_any = g.groups == 1 ? dnnl_plain(w, dtype, dnnl_format_tag_any) : dnnl_plain(wg, dtype, dnnl_format_tag_any);
+  s.strides[0] = g.sh, s.strides[1] = g.sw;
+  s.dilations[0] = g.dh - 1, s.dilations[1] = g.dw - 1;
+  s.low[0] = g.top, s.low[1] = g.left;
+  s.high[0] = g.bottom, s.high[1] = g.right;
+  return s;
+}
+
+DnnlPrimitiveDesc describe_forward(const Setup& s) {
+  dnnl_convolution_desc_t d;
+  dnnl_check(
+      dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, &s.x_any, &s.w_any,
+                                                 nullptr, &s.y_any, s.strides, s.dilations, s.low, s.high),
+      "describe a convolution");
+  return DnnlBuilder::describe(&d);
+}
+
+std::string named(const char* op, const DnnlPrimitiveDesc& pd, const DnnlBuilder& b) {
+  return fmt::format("onednn:{} {} reorders={}", op, DnnlBuilder::impl_name(pd), b.reorders());
+}
+
+}  // namespace
+
+Choice dnnl_conv2d(const NodeView& node) {
+  const DType dtype = node.in[0].dtype;
+  if (!dnnl_native(dtype)) return Choice::decline(fmt::format("no native {}", name_of(dtype)));
+  const ConvGeometry g = conv_geometry(node, node.in[0].shape, node.in[1].shape, node.out[0].shape);
+  const ComputeLock lock;
+  const Setup s = setup(g, dtype);
+  const auto pd = describe_forward(s);
+  if (!pd) return Choice::decline("oneDNN has no fast implementation");
+  DnnlBuilder b(node);
+  const auto x = b.query(pd, dnnl_query_src_md), w = b.query(pd, dnnl_query_weights_md),
+             y = b.query(pd, dnnl_query_dst_md);
+  const DnnlPlace px = b.input({0}, s.x, x), pw = b.input({1}, s.w, w), py = b.output({2}, s.y, y);
+  b.add(pd, {{DNNL_ARG_SRC, x, px}, {DNNL_ARG_WEIGHTS, w, pw}, {DNNL_ARG_DST, y, py}});
+  b.finish(py, y, {2}, s.y);
+  auto name = named("conv2d", pd, b);
+  return b.take(std::move(name));
+}
+
+Choice dnnl_conv2d_grad_input(const NodeView& node) {
+  const DType dtype = node.in[0].dtype;
+  if (!dnnl_native(dtype)) return Choice::decline(fmt::format("no native {}", name_of(dtype)));
+  const ConvGeometry g = conv_geometry(node, node.out[0].shape, node.in[1].shape, node.in[0].shape);
+  const ComputeLock lock;
+  const Setup s = setup(g, dtype);
+  const auto forward = describe_forward(s);
+  dnnl_convolution_desc_t d;
+  dnnl_check(dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &s.x_any, &s.w_any, &s.y_any,
+                                                              s.strides, s.dilations, s.low, s.high),
+             "describe a convolution");
+  const auto pd = forward ? DnnlBuilder::describe(&d, forward.get()) : nullptr;
+  if (!pd) return Choice::decline("oneDNN has no fast implementation");
+  DnnlBuilder b(node);
+  const auto x = b.query(pd, dnnl_query_diff_src_md), w = b.query(pd, dnnl_query_weights_md),
+             y = b.query(pd, dnnl_query_diff_dst_md);
+  const DnnlPlace py = b.input({0}, s.y, y), pw = b.input({1}, s.w, w), px = b.output({2}, s.x, x);
+  b.add(pd, {{DNNL_ARG_DIFF_DST, y, py}, {DNNL_ARG_WEIGHTS, w, pw}, {DNNL_ARG_DIFF_SRC, x, px}});
+  b.finish(px, x, {2}, s.x);
+  auto name = named("conv2d_grad_input", pd, b);
+  return b.take(std::move(name));
+}
+
+Choice dnnl_conv2d_grad_weight(const NodeView& node) {
+  const DType dtype = node.in[0].dtype;
+  if (!dnnl_native(dtype)) return Choice::decline(fmt::format("no native {}", name_of(dtype)));
+  const ConvGeometry g = conv_geometry(node, node.in[0].shape, node.out[0].shape, node.in[1].shape);
+  const ComputeLock lock;
+  const Setup s = setup(g, dtype);
+  const auto forward = describe_forward(s);
+  dnnl_convolution_desc_t d;
+  dnnl_check(
+      dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &s.x_any, &s.w_any, nullptr,
+                                                          &s.y_any, s.strides, s.dilations, s.low, s.high),
+      "describe a convolution");
+  const auto pd = forward ? DnnlBuilder::describe(&d, forward.get()) : nullptr;
+  if (!pd) return Choice::decline("oneDNN has no fast implementation");
+  DnnlBuilder b(node);
+  const auto x = b.query(pd, dnnl_query_src_md), w = b.query(pd, dnnl_query_diff_weights_md),
+             y = b.query(pd, dnnl_query_diff_dst_md);
+  const DnnlPlace px = b.input({0}, s.x, x), py = b.input({1}, s.y, y), pw = b.output({2}, s.w, w);
+  b.add(pd, {{DNNL_ARG_SRC, x, px}, {DNNL_ARG_DIFF_DST, y, py}, {DNNL_ARG_DIFF_WEIGHTS, w, pw}});
+  b.finish(pw, w, {2}, s.w);
+  auto name = named("conv2d_grad_weight", pd, b);
+  return b.take(std::move(name));
+}
+
+}  // namespace undertow::backend::cpu
