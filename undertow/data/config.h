@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// data/config.h: the settings that every pipeline takes as its defaults.
+#pragma once
+
+#include <cstdint>
+
+namespace undertow::data {
+
+struct Config {
+  std::uint64_t seed = 5489;     ///< of shuffles and random operations
+  int num_parallel_workers = 0;  ///< for operations that name none; 0: min(8, cores)
+  int prefetch_size = 16;        ///< batches that an iterator keeps ready
+
+  /// `num_parallel_workers` with 0 resolved.
+  int workers() const;
+};
+
+/// Read when a Pipeline or an iterator is created. Change it before that, from one thread.
+Config& config();
+
+}  // namespace undertow::data

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/data/evaluate.h"
+
+#include <cstring>
+
+#include "undertow/base/check.h"
+
+namespace undertow::data {
+namespace {
+
+/// Holds a gate, where there is one.
+class Pass {
+ public:
+  explicit Pass(Gate* gate) : gate_(gate) {
+    if (gate_) gate_->lock();
+  }
+  ~Pass() {
+    if (gate_) gate_->unlock();
+  }
+  Pass(const Pass&) = delete;
+
+ private:
+  Gate* gate_;
+};
+
+const Leaf& leaf_of(const Plan& plan, const Item& item) { return plan.leaves[static_cast<std::size_t>(item.leaf)]; }
+
+void check_stop(const Plan& plan) {
+  if (plan.stop && plan.stop->load(std::memory_order_relaxed)) throw Stopped();
+}
+
+Row fetch(const Leaf& leaf, std::int64_t index) {
+  Row row;
+  {
+    const Pass pass(leaf.gate);
+    leaf.node->source->fetch(index, row);
+  }
+  check_columns(*leaf.node, row);
+  if (leaf.select.empty()) return row;
+  Row kept(leaf.select.size());
+  for (std::size_t k = 0; k < kept.size(); ++k) kept[k] = std::move(row[static_cast<std::size_t>(leaf.select[k])]);
+  return kept;
+}
+
+std::string place_of(const Leaf& leaf, const Item& item) {
+  const Node* node = leaf.node;
+  const bool batch = leaf.kind == Leaf::Kind::kBatch;
+  const std::string of = node->source ? fmt::format(" of {}", node->source->name()) : std::string();
+  return fmt::format("at {} {} of epoch {}{}", batch ? "batch" : "row", item.row, item.epoch + 1, of);
+}
+
+/// Whether a row's column is what `spec` announces; `lead` 1: behind the batch's dimension.
+bool fits(const Tensor& t, const ColumnSpec& spec, int lead) {
+  if (t.dtype() != spec.dtype || t.ndim() + lead != spec.shape.rank()) return false;
+  for (int d = 0; d < t.ndim(); ++d)
+    if (t.shape()[d] != spec.shape[d + lead]) return false;
+  return true;
+}
+
+Shape row_shape(const ColumnSpec& spec) { return Shape(std::span(spec.shape.begin() + 1, spec.shape.end())); }
+
+/// `specs` changed to what `row` has; `lead` 1: as rows of a batch of `n`.
+std::span<const ColumnSpec> respecify(const Row& row, std::span<const ColumnSpec> specs, int lead, std::size_t n,
+                                      Scratch& scratch) {
+  scratch.specs.assign(specs.begin(), specs.end());
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    Shape shape;
+    if (lead) shape.push_back(static_cast<std::int64_t>(n));
+    for (const std::int64_t d : row[c].shape()) shape.push_back(d);
+    scratch.specs[c].dtype = row[c].dtype();
+    scratch.specs[c].shape = shape;
+  }
+  return scratch.specs;
+}
+
+/// True where the whole batch was copied by its source.
+bool gather(const Plan& plan, std::span<const Item> items, const BatchTarget& target, Scratch& scratch) {
+  const std::int32_t first = items[0].leaf;
+  const Leaf& leaf = plan.leaves[static_cast<std::size_t>(first)];
+  if (!leaf.bulk) return false;
+  scratch.indices.resize(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].leaf != first) return false;
+    scratch.indices[i] = items[i].row;
+  }
+  std::span<std::byte* const> columns = target.columns;
+  if (!leaf.select.empty()) {
+    scratch.columns.assign(leaf.node->names.size(), nullptr);
+    for (std::size_t k = 0; k < leaf.select.size(); ++k)
+      scratch.columns[static_cast<std::size_t>(leaf.select[k])] = target.columns[k];
+    columns = scratch.columns;
+  }
+  const Pass pass(leaf.node->source->thread_safe() ? nullptr : leaf.gate);
+  return leaf.node->source->gather(scratch.indices, columns);
+}
+
+/// As evaluate(), with the shortest way for rows that a source gives as they are.
+void make_row(const Plan& plan, Item& item, Scratch& scratch, Row& row) {
+  const Leaf& leaf = leaf_of(plan, item);
+  if (leaf.kind != Leaf::Kind::kSource || !leaf.steps.empty() || !leaf.select.empty()) {
+    row = evaluate(plan, item, scratch);
+    return;
+  }
+  row.clear();
+  try {
+    const Pass pass(leaf.gate);
+    leaf.node->source->fetch(item.row, row);
+    check_columns(*leaf.node, row);
+  } catch (const Error& e) {
+    e.rethrow_with(place_of(leaf, item));
+  }
+}
+
+void write_rows(const Plan& plan, std::span<Item> items, const Node& batch, BatchTarget target,
+                std::span<const ColumnSpec> specs, Resizer& resizer, Scratch& scratch) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    check_stop(plan);
+    Row& row = scratch.row;
+    make_row(plan, items[i], scratch, row);
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (fits(row[c], specs[c], 1)) continue;
+      if (i > 0)
+        throw_ragged(batch.names[c], static_cast<std::int64_t>(i), row_shape(specs[c]), specs[c].dtype, row[c].shape(),
+                     row[c].dtype());
+      specs = respecify(row, specs, 1, items.size(), scratch);
+      target = resizer.resize(specs);
+      break;
+    }
+    for (std::size_t c = 0; c < row.size(); ++c)
+      if (const std::size_t bytes = row[c].nbytes()) std::memcpy(target.columns[c] + i * bytes, row[c].data(), bytes);
+  }
+}
+
+}  // namespace
+
+Row evaluate(const Plan& plan, Item& item, Scratch& scratch) {
+  const Leaf& leaf = leaf_of(plan, item);
+  Row row;
+  switch (leaf.kind) {
+    case Leaf::Kind::kSource: break;
+    case Leaf::Kind::kValue: row = std::move(item.payload->row); break;
+    case Leaf::Kind::kZip:
+      for (Item& part : item.payload->items)
+        for (Tensor& t : evaluate(plan, part, scratch)) row.push_back(std::move(t));
+      break;
+    case Leaf::Kind::kBatch: {
+      std::vector<Row> rows;
+      rows.reserve(item.payload->items.size());
+      for (Item& part : item.payload->items) {
+        check_stop(plan);
+        rows.push_back(evaluate(plan, part, scratch));
+      }
+      if (leaf.node->collate) {
+        row = (*leaf.node->collate)(rows, {plan.seed, item.epoch, item.row, leaf.op});
+        UNDERTOW_CHECK(row.size() == leaf.node->names.size(), DataError,
+                       "the batch function gave {} columns where {} are expected: {}", row.size(),
+                       leaf.node->names.size(), fmt::join(leaf.node->names, ", "));
+      } else {
+        row = stack(*leaf.node, rows);
+      }
+      break;
+    }
+  }
+  try {
+    if (leaf.kind == Leaf::Kind::kSource) row = fetch(leaf, item.row);
+    for (const Step& s : leaf.steps) {
+      const Pass pass(s.gate);
+      row = apply(*s.node, std::move(row), {plan.seed, item.epoch, item.row, s.op});
+    }
+  } catch (const Error& e) {
+    e.rethrow_with(place_of(leaf, item));
+  }
+  return row;
+}
+
+void write(const Plan& plan, Item& item, BatchTarget target, std::span<const ColumnSpec> specs, Resizer& resizer,
+           Scratch& scratch) {
+  const Leaf& leaf = leaf_of(plan, item);
+  if (leaf.kind == Leaf::Kind::kBatch && leaf.steps.empty() && !leaf.node->collate) {
+    const std::span<Item> items(item.payload->items);
+    if (gather(plan, items, target, scratch)) return;
+    write_rows(plan, items, *leaf.node, target, specs, resizer, scratch);
+    return;
+  }
+  const Row row = evaluate(plan, item, scratch);
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    if (fits(row[c], specs[c], 0)) continue;
+    target = resizer.resize(respecify(row, specs, 0, 0, scratch));
+    break;
+  }
+  for (std::size_t c = 0; c < row.size(); ++c)
+    if (const std::size_t bytes = row[c].nbytes()) std::memcpy(target.columns[c], row[c].data(), bytes);
+}
+
+std::size_t batch_rows(const Plan& plan, const Item& item) {
+  return leaf_of(plan, item).kind == Leaf::Kind::kBatch ? item.payload->items.size() : 0;
+}
+
+}  // namespace undertow::data
