@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/train/cell.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "undertow/base/check.h"
+#include "undertow/runtime/trace.h"
+
+namespace undertow::nn {
+namespace {
+
+const char* kind_of(const Value& v) {
+  static constexpr const char* kKinds[] = {"None",    "a Tensor", "a bool", "an int",
+                                           "a float", "a str",    "a list", "a dict"};
+  return v.is_tuple() ? "a tuple" : kKinds[v.variant().index()];
+}
+
+void collect(const Value& v, std::vector<Tensor>& out) {
+  if (v.is_tensor()) out.push_back(v.tensor());
+  else if (v.is_list())
+    for (const Value& item : v.list()) collect(item, out);
+  else if (v.is_dict())
+    for (const auto& [_, item] : v.dict()) collect(item, out);
+}
+
+/// Process-wide, so that the largest version in a tree of cells changes whenever anything in the tree does.
+std::atomic<std::uint64_t> newest_version{0};
+std::uint64_t next_version() { return ++newest_version; }
+
+}  // namespace
+
+Value::Value() : v_(None{}) {}
+Value::~Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+
+const Tensor& Value::tensor() const {
+  UNDERTOW_CHECK(is_tensor(), TypeError, "expected a Tensor but got {}", kind_of(*this));
+  return std::get<Tensor>(v_);
+}
+
+const Value::List& Value::list() const {
+  UNDERTOW_CHECK(is_list(), TypeError, "expected a tuple or a list but got {}", kind_of(*this));
+  return std::get<List>(v_);
+}
+
+std::vector<Tensor> Value::tensors() const {
+  std::vector<Tensor> out;
+  collect(*this, out);
+  return out;
+}
+
+Value Cell::call(const std::vector<Value>& args) {
+  const runtime::ScopeName scope(attribute_name_.empty() ? cls_name() : attribute_name_);
+  return construct_values(args);
+}
+
+Tensor Cell::operator()(const Tensor& x) { return call({x}).tensor(); }
+Tensor Cell::operator()(const Tensor& x, const Tensor& y) { return call({x, y}).tensor(); }
+
+Value Cell::construct_values(const std::vector<Value>& args) {
+  if (args.size() == 1) return construct(args[0].tensor());
+  if (args.size() == 2) return construct(args[0].tensor(), args[1].tensor());
+  throw TypeError(
+      fmt::format("{} takes one or two tensors but got {} inputs; a cell with other inputs overrides "
+                  "construct_values",
+                  where(), args.size()));
+}
+
+Tensor Cell::construct(const Tensor&) {
+  throw TypeError(fmt::format("{} got one input, but it has no construct for one tensor", where()));
+}
+
+Tensor Cell::construct(const Tensor&, const Tensor&) {
+  throw TypeError(fmt::format("{} got two inputs, but it has no construct for two tensors", where()));
+}
+
+void Cell::insert_param(const std::string& name, const Parameter& parameter) {
+  UNDERTOW_CHECK(parameter.defined() && parameter.is_parameter(), TypeError, "{}: '{}' is not a Parameter", cls_name(),
+                 name);
+  UNDERTOW_CHECK(!name.empty(), ValueError, "{}: a parameter needs an attribute name", cls_name());
+  const auto at = std::find_if(params_.begin(), params_.end(), [&](const auto& p) { return p.first == name; });
+  if (at != params_.end()) {
+    at->second = parameter;
+  } else {
+    remove(name);
+    params_.emplace_back(name, parameter);
+  }
+  if (!prefix_.empty() || parameter.name().empty()) parameter.set_name(prefix_ + name);
+  version_ = next_version();
+}
+
+void Cell::insert_child(const std::string& name, Ref<Cell> cell) {
+  UNDERTOW_CHECK(cell, TypeError, "{}: '{}' is not a Cell", cls_name(), name);
+  UNDERTOW_CHECK(!name.empty(), ValueError, "{}: a child cell needs an attribute name", cls_name());
+  const auto at = std::find_if(children_.begin(), children_.end(), [&](const auto& c) { return c.first == name; });
+  cell->attribute_name_ = name;
+  std::set<const Cell*> seen{this};
+  cell->name_parameters(prefix_ + name + ".", seen);
+  if (at != children_.end()) {
+    at->second = std::move(cell);
+  } else {
+    remove(name);
+    children_.emplace_back(name, std::move(cell));
+  }
+  version_ = next_version();
+}
+
+bool Cell::remove(const std::string& name) {
+  const auto same = [&](const auto& entry) { return entry.first == name; };
+  if (std::erase_if(params_, same) + std::erase_if(children_, same) == 0) return false;
+  version_ = next_version();
+  return true;
+}
+
+void Cell::name_parameters(const std::string& prefix, std::set<const Cell*>& seen) {
+  if (!seen.insert(this).second) return;
+  prefix_ = prefix;
+  for (const auto& [name, p] : params_) p.set_name(prefix + name);
+  for (const auto& [name, c] : children_) c->name_parameters(prefix + name + ".", seen);
+}
+
+Parameter Cell::get_param(const std::string& name) const {
+  for (const auto& [n, p] : params_)
+    if (n == name) return p;
+  return {};
+}
+
+Ref<Cell> Cell::get_child(const std::string& name) const {
+  for (const auto& [n, c] : children_)
+    if (n == name) return c;
+  return {};
+}
+
+/// Depth first, this cell first, each cell once. `f(path, cell)`; the path of this cell is `prefix` without its dot.
+template <typename F>
+void Cell::visit(const std::string& prefix, std::set<const Cell*>& seen, F&& f) const {
+  if (!seen.insert(this).second) return;
+  f(prefix, *this);
+  for (const auto& [name, c] : children_) c->visit(prefix + name + ".", seen, f);
+}
+
+std::vector<std::pair<std::string, Parameter>> Cell::parameters_and_names(bool expand) const {
+  std::vector<std::pair<std::string, Parameter>> out;
+  std::set<const TensorImpl*> known;
+  std::set<const Cell*> seen;
+  const auto add = [&](const std::string& prefix, const Cell& c) {
+    for (const auto& [name, p] : c.params_)
+      if (known.insert(p.impl().get()).second) out.emplace_back(prefix + name, p);
+  };
+  if (expand) visit("", seen, add);
+  else add("", *this);
+  return out;
+}
+
+std::vector<Parameter> Cell::get_parameters(bool expand) const {
+  std::vector<Parameter> out;
+  for (auto& [_, p] : parameters_and_names(expand)) out.push_back(p);
+  return out;
+}
+
+std::vector<Parameter> Cell::trainable_params() const {
+  std::vector<Parameter> out = get_parameters();
+  std::erase_if(out, [](const Parameter& p) { return !p.requires_grad(); });
+  return out;
+}
+
+std::vector<Parameter> Cell::untrainable_params() const {
+  std::vector<Parameter> out = get_parameters();
+  std::erase_if(out, [](const Parameter& p) { return p.requires_grad(); });
+  return out;
+}
+
+std::vector<std::pair<std::string, Ref<Cell>>> Cell::cells_and_names() {
+  std::vector<std::pair<std::string, Ref<Cell>>> out;
+  std::set<const Cell*> seen;
+  visit("", seen, [&](std::string path, const Cell& c) {
+    if (!path.empty()) path.pop_back();
+    out.emplace_back(std::move(path), Ref<Cell>(const_cast<Cell*>(&c)));
+  });
+  return out;
+}
+
+void Cell::set_train(bool mode) {
+  std::set<const Cell*> seen;
+  visit("", seen, [mode](const std::string&, const Cell& c) {
+    Cell& cell = const_cast<Cell&>(c);
+    if (cell.training_ == mode) return;
+    cell.training_ = mode;
+    cell.version_ = next_version();
+  });
+}
+
+void Cell::set_requires_grad(bool value) {
+  for (const Parameter& p : get_parameters()) p.set_requires_grad(value);
+  version_ = next_version();
+}
+
+std::uint64_t Cell::version() const {
+  std::uint64_t newest = 0;
+  std::set<const Cell*> seen;
+  visit("", seen, [&](const std::string&, const Cell& c) { newest = std::max(newest, c.version_); });
+  return newest;
+}
+
+std::uint64_t Cell::changes() { return newest_version; }
+
+std::string Cell::where() const {
+  const std::string path = runtime::current_cell_path();
+  return path.empty() ? cls_name() : fmt::format("{} '{}'", cls_name(), path);
+}
+
+}  // namespace undertow::nn

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// train/cell.h: nn::Cell, the unit networks are built of. C++ and Python cells are one class.
+//
+//   struct Net : ut::nn::Cell {
+//     ut::nn::Dense fc = child("fc", ut::nn::Dense(8, 1));
+//     ut::Tensor construct(const ut::Tensor& x) override { return fc(x); }
+//   };
+//   auto net = ut::nn::make<Net>();
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "undertow/base/ref_counted.h"
+#include "undertow/tensor/tensor.h"
+
+namespace undertow::nn {
+
+/// What `construct` takes and returns: a tree of tensors and plain values.
+class Value {
+ public:
+  using List = std::vector<Value>;
+  using Dict = std::vector<std::pair<std::string, Value>>;
+  struct None {};
+
+  Value();
+  // Out of line: inlined, they make GCC 12 warn in every user's file.
+  ~Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  Value(Tensor t) : v_(std::move(t)) {}
+  Value(bool b) : v_(b) {}
+  Value(std::int64_t i) : v_(i) {}
+  Value(int i) : v_(std::int64_t{i}) {}
+  Value(double d) : v_(d) {}
+  Value(std::string s) : v_(std::move(s)) {}
+  Value(List l, bool tuple = true) : v_(std::move(l)), tuple_(tuple) {}
+  Value(Dict d) : v_(std::move(d)) {}
+
+  bool is_none() const { return std::holds_alternative<None>(v_); }
+  bool is_tensor() const { return std::holds_alternative<Tensor>(v_); }
+  bool is_list() const { return std::holds_alternative<List>(v_); }
+  bool is_dict() const { return std::holds_alternative<Dict>(v_); }
+  bool is_tuple() const { return is_list() && tuple_; }
+  /// Throws TypeError when it is something else.
+  const Tensor& tensor() const;
+  const List& list() const;
+  const Dict& dict() const { return std::get<Dict>(v_); }
+  const auto& variant() const { return v_; }
+  /// All tensors in order.
+  std::vector<Tensor> tensors() const;
+
+ private:
+  std::variant<None, Tensor, bool, std::int64_t, double, std::string, List, Dict> v_;
+  bool tuple_ = true;
+};
+
+class Cell : public RefCounted {
+ public:
+  Cell() = default;
+  ~Cell() override = default;
+
+  /// Runs `construct` under this cell's name; errors get the cell's path.
+  Value call(const std::vector<Value>& args);
+  Tensor operator()(const Tensor& x);
+  Tensor operator()(const Tensor& x, const Tensor& y);
+
+  /// What the cell computes. Override one of these; the general form calls the one that fits the arguments.
+  virtual Value construct_values(const std::vector<Value>& args);
+  virtual Tensor construct(const Tensor& x);
+  virtual Tensor construct(const Tensor& x, const Tensor& y);
+
+  /// Registers a parameter or a child under an attribute name (replacing an earlier one) and names the parameters by
+  /// their attribute path ("fc.weight").
+  void insert_param(const std::string& name, const Parameter& parameter);
+  void insert_child(const std::string& name, Ref<Cell> cell);
+  /// Forgets an attribute; false when it was not registered.
+  bool remove(const std::string& name);
+
+  /// The parameter registered under an attribute name; not `defined()` when there is none.
+  Parameter get_param(const std::string& name) const;
+  /// The child registered under an attribute name, or null.
+  Ref<Cell> get_child(const std::string& name) const;
+  const std::vector<std::pair<std::string, Parameter>>& own_params() const { return params_; }
+  const std::vector<std::pair<std::string, Ref<Cell>>>& children() const { return children_; }
+  /// All parameters with their attribute paths, own first, depth first; each once.
+  std::vector<std::pair<std::string, Parameter>> parameters_and_names(bool expand = true) const;
+  std::vector<Parameter> get_parameters(bool expand = true) const;
+  std::vector<Parameter> trainable_params() const;
+  std::vector<Parameter> untrainable_params() const;
+  /// This cell ("") and all below with their paths.
+  std::vector<std::pair<std::string, Ref<Cell>>> cells_and_names();
+
+  bool training() const { return training_; }
+  /// Sets training or evaluation for this cell and all below. New cells are in evaluation.
+  void set_train(bool mode = true);
+  void set_requires_grad(bool value);
+  /// Changes with every change of a training flag or registration in this cell or below: keys compiled functions.
+  std::uint64_t version() const;
+  /// Changes with every such change in any cell of the process.
+  static std::uint64_t changes();
+
+  /// Class name for messages ("Dense"); Python cells give their own.
+  virtual std::string cls_name() const { return "Cell"; }
+  /// The name under which a parent registered it ("fc"), or "".
+  const std::string& attribute_name() const { return attribute_name_; }
+  void set_attribute_name(std::string n) { attribute_name_ = std::move(n); }
+  /// "Dense 'net.fc'" inside a call, for messages; the class alone outside one.
+  std::string where() const;
+
+ protected:
+  /// For members: registers and returns the same handle.
+  template <typename H>
+  H child(const std::string& name, H handle) {
+    insert_child(name, handle.ref());
+    return handle;
+  }
+  Parameter param(const std::string& name, const Parameter& p) {
+    insert_param(name, p);
+    return p;
+  }
+
+ private:
+  void name_parameters(const std::string& prefix, std::set<const Cell*>& seen);
+  template <typename F>
+  void visit(const std::string& prefix, std::set<const Cell*>& seen, F&& f) const;
+
+  std::vector<std::pair<std::string, Parameter>> params_;
+  std::vector<std::pair<std::string, Ref<Cell>>> children_;
+  bool training_ = false;
+  std::uint64_t version_ = 0;
+  std::string attribute_name_;
+  std::string prefix_;  // attribute path from the outermost parent, with its dot: "net.fc."
+};
+
+/// Shared handle to a cell of class T, used like the cell itself: copies are the same cell.
+template <typename T>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(Ref<T> cell) : cell_(std::move(cell)) {}
+  const Ref<T>& ref() const { return cell_; }
+  T* operator->() const { return cell_.get(); }
+  T& operator*() const { return *cell_; }
+  Tensor operator()(const Tensor& x) const { return (*cell_)(x); }
+  Tensor operator()(const Tensor& x, const Tensor& y) const { return (*cell_)(x, y); }
+  std::vector<Parameter> trainable_params() const { return cell_->trainable_params(); }
+  std::vector<Parameter> get_parameters() const { return cell_->get_parameters(); }
+  void set_train(bool mode = true) const { cell_->set_train(mode); }
+  template <typename U>
+    requires std::is_convertible_v<T*, U*>
+  operator Ref<U>() const {
+    return cell_;
+  }
+
+ private:
+  Ref<T> cell_;
+};
+
+/// A new cell of the user's class.
+template <typename T, typename... A>
+Handle<T> make(A&&... args) {
+  return Handle<T>(make_ref<T>(std::forward<A>(args)...));
+}
+
+}  // namespace undertow::nn

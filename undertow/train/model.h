@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// train/model.h: Model: training, evaluation and prediction of a network.
+//
+//   auto model = Model(net, nn::MSELoss(), opt, {.metrics = {"loss"}});
+//   model.train(10, train, {.callbacks = {LossMonitor(100)}, .dataset_sink_mode = true});
+//   double loss = model.eval(test)["loss"];
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "undertow/data/dataset.h"
+#include "undertow/train/callback.h"
+#include "undertow/train/cell.h"
+#include "undertow/train/metric.h"
+#include "undertow/train/optimizer.h"
+
+namespace undertow {
+
+struct ModelOptions {
+  std::vector<nn::NamedMetric> metrics;
+  /// Gets all columns and returns (loss, output, label); default: the network and the loss function.
+  Ref<nn::Cell> eval_network;
+  /// Places of loss, output and label in what eval_network returns.
+  std::array<int, 3> eval_indexes{0, 1, 2};
+  std::string amp_level = "O0";
+};
+
+/// Called on the calling thread about every 50 ms while a run is in progress; may throw to end it at a step border.
+using PollHook = std::function<void()>;
+
+struct TrainOptions {
+  std::vector<Ref<Callback>> callbacks;
+  /// Runs sink_size steps per host command. `epoch` then counts commands, and the data flows across their borders.
+  bool dataset_sink_mode = false;
+  std::int64_t sink_size = -1;  ///< -1: the dataset's size
+  std::int64_t initial_epoch = 0;
+  PollHook poll;
+};
+struct EvalOptions {
+  std::vector<Ref<Callback>> callbacks;
+  bool dataset_sink_mode = false;  ///< the whole pass is one host command
+  PollHook poll;
+};
+
+class Model {
+ public:
+  /// Throws ValueError for arguments that do not go together. Without a loss function the network returns the loss.
+  explicit Model(Ref<nn::Cell> network, Ref<nn::Cell> loss_fn = {}, Ref<nn::OptimizerCell> optimizer = {},
+                 ModelOptions options = {});
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// Trains up to epoch number `epoch`. Arguments and data are checked before anything changes. An error in a step
+  /// leaves the state as it was after the step before.
+  void train(std::int64_t epoch, const data::Dataset& train_dataset, const TrainOptions& options = {});
+  /// Results by metric name; every row counts once.
+  std::map<std::string, double> eval(const data::Dataset& valid_dataset, const EvalOptions& options = {});
+  /// The network's outputs in evaluation mode.
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
+
+  /// From any thread: the run in progress ends at the next step border, without an error. The end hooks run.
+  void request_stop();
+
+  const Ref<nn::Cell>& network() const;
+  const Ref<nn::Cell>& loss_fn() const;
+  const Ref<nn::OptimizerCell>& optimizer() const;
+  const std::vector<nn::NamedMetric>& metrics() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace undertow

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// SGD and Momentum.
+#include "undertow/base/check.h"
+#include "undertow/ops/ops.h"
+#include "undertow/train/optimizer.h"
+
+namespace undertow::nn {
+namespace {
+
+void require_non_negative(const char* cls, const char* argument, double value) {
+  UNDERTOW_CHECK(value >= 0, ValueError, "{}: '{}' must be at least 0 but is {}", cls, argument, value);
+}
+
+}  // namespace
+
+SGDCell::SGDCell(std::vector<Parameter> params, const SGDOptions& o)
+    : OptimizerCell("SGD", std::move(params), {o.learning_rate, o.weight_decay, o.loss_scale}), options_(o) {
+  require_non_negative("SGD", "momentum", o.momentum);
+  require_non_negative("SGD", "dampening", o.dampening);
+  UNDERTOW_CHECK(!o.nesterov || (o.momentum > 0 && o.dampening == 0), ValueError,
+                 "SGD: nesterov needs 'momentum' > 0 and 'dampening' 0, but they are {} and {}", o.momentum,
+                 o.dampening);
+  decay_all_ = true;
+  scalar_state("momentum", o.momentum);
+  accum_ = slots("accum");
+  stat_ = slots("stat", 1);
+}
+
+void SGDCell::construct_update(const std::vector<Tensor>& grads) {
+  const Parameter momentum = get_param("momentum");
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    const Parameter& p = parameters()[i];
+    Tensor step = grads[i];
+    if (options_.momentum != 0) {
+      const Tensor &g = grads[i], old = ops::mul(momentum, accum_[i]);
+      Tensor v;
+      // Without dampening the first step needs no case of its own: the accumulator starts at 0.
+      if (options_.dampening == 0) v = ops::add(old, g);
+      else v = ops::select(ops::greater(stat_[i], 0.0), g, ops::add(old, ops::mul(g, 1.0 - options_.dampening)));
+      step = options_.nesterov ? ops::add(g, ops::mul(momentum, v)) : v;
+      ops::assign(accum_[i], v);
+      ops::assign(stat_[i], ops::zeros_like(stat_[i]));
+    }
+    ops::assign(p, ops::sub(p, ops::mul(lr(), step)));
+  }
+}
+
+MomentumCell::MomentumCell(std::vector<Parameter> params, double learning_rate, double momentum,
+                           const MomentumOptions& o)
+    : OptimizerCell("Momentum", std::move(params), {learning_rate, o.weight_decay, o.loss_scale}),
+      nesterov_(o.use_nesterov) {
+  require_non_negative("Momentum", "momentum", momentum);
+  scalar_state("momentum", momentum);
+  moments_ = slots("moments");
+}
+
+void MomentumCell::construct_update(const std::vector<Tensor>& grads) {
+  const Parameter momentum = get_param("momentum");
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    const Parameter& p = parameters()[i];
+    const Tensor v = ops::add(ops::mul(momentum, moments_[i]), grads[i]);
+    const Tensor step = nesterov_ ? ops::add(grads[i], ops::mul(momentum, v)) : v;
+    ops::assign(moments_[i], v);
+    ops::assign(p, ops::sub(p, ops::mul(lr(), step)));
+  }
+}
+
+}  // namespace undertow::nn
