@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module undertow._core: calls one function a bind file.
+#include "python/src/cells.h"
+
+NB_MODULE(_core, m) {
+  using namespace undertow::python;
+  bind_errors(m);
+  bind_dtypes(m);
+  bind_tensor(m);
+  bind_tensor_methods(m);
+  auto ops = m.def_submodule("ops");
+  bind_ops(ops);
+  bind_ops_nn(ops);
+  auto nn = m.def_submodule("nn");
+  bind_cell(nn);
+  bind_layers(nn);
+  bind_losses(m, nn);
+  bind_optimizers(nn);
+  bind_runtime(m);
+  auto data = m.def_submodule("data");
+  bind_data(data);
+  auto train = m.def_submodule("train");
+  bind_train(train, nn);
+}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Undertow: deep-learning training that compiles the whole step and sinks the training loop.
+
+The API follows MindSpore's: `Tensor`, `Parameter`, `nn`, `ops`, `dataset`, `Model`, callbacks, `set_context`, `jit`.
+"""
+
+import importlib as _importlib
+import os as _os
+
+# OpenMP reads these once, when it is loaded: waiting threads sleep soon, so that data workers get the cores.
+for _name, _value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "20000"), ("OMP_DYNAMIC", "FALSE")):
+    _os.environ.setdefault(_name, _value)
+
+from undertow import _core  # noqa: E402
+from undertow._core import (  # noqa: E402, F401
+    DataError,
+    DeviceError,
+    Error,
+    FileError,
+    FormatError,
+    Parameter,
+    ShapeError,
+    Tensor,
+    TraceError,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    from_dlpack,
+    from_numpy,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+_core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+half, single, double = float16, float32, float64
+GRAPH_MODE, PYNATIVE_MODE = 0, 1
+__version__ = "0.1.0"
+
+# Where the other public names live; they are imported when first asked for.
+_HOMES = {
+    "undertow.context": "set_context get_context set_device reset_context",
+    "undertow.common": "ParameterTuple set_seed get_seed dtype_to_nptype mutable",
+    "undertow._grad": "value_and_grad grad",
+    "undertow._jit": "jit",
+    "undertow.train": "Model Callback LossMonitor TimeMonitor LambdaCallback RunContext",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_MODULES = ("nn", "ops", "dataset", "train", "common", "context", "runtime", "alias")
+
+
+def __getattr__(name):
+    """Imports submodules and the less urgent names on first use."""
+    if name in _MODULES:
+        value = _importlib.import_module(f"undertow.{name}")
+    elif name in _HOME:
+        value = getattr(_importlib.import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"undertow has no '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_HOME, *_MODULES} - {"_importlib", "_os", "_name", "_value"})

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter and tuples of them."""
+
+from undertow._core import Parameter
+
+
+class ParameterTuple(tuple):
+    """A tuple of Parameters. Raises TypeError for other items."""
+
+    __slots__ = ()
+
+    def __new__(cls, iterable=()):
+        items = tuple(iterable)
+        for i, item in enumerate(items):
+            if not isinstance(item, Parameter):
+                raise TypeError(f"ParameterTuple: item {i} must be a Parameter, got {type(item).__name__}")
+        return super().__new__(cls, items)
+
+    def clone(self, prefix, init="same"):
+        """Copies named `prefix.<name>`, with the same values or those of an initializer."""
+        copies = []
+        for p in self:
+            copy = p.clone(init)
+            copy.name = f"{prefix}.{p.name}"
+            copies.append(copy)
+        return ParameterTuple(copies)
