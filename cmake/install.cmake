@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 if(SKBUILD)
-  install(TARGETS undertow LIBRARY DESTINATION undertow COMPONENT python)
+  install(TARGETS undertow undertow_openmp_policy LIBRARY DESTINATION undertow COMPONENT python)
   if(TARGET _core)
     # Not into the source tree, where the module of the development build stands.
     set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/module)
@@ -14,7 +14,7 @@ if(SKBUILD)
   return()
 endif()
 
-install(TARGETS undertow EXPORT UndertowTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS undertow undertow_openmp_policy EXPORT UndertowTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT UndertowTargets NAMESPACE Undertow:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Undertow)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/UndertowConfig.cmake.in UndertowConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Undertow)

@@ -89,11 +89,25 @@ class CompiledFunction {
   }
   void retrace() { step_.retrace(); }
 
+  static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<CompiledFunction>(self)->build_.ptr());
+    return 0;
+  }
+  static int clear(PyObject* self) {
+    nb::inst_ptr<CompiledFunction>(self)->build_.reset();
+    return 0;
+  }
+
  private:
-  nb::callable build_;
+  nb::object build_;
   runtime::StepFunction step_;
   std::uint64_t changes_ = 0;
 };
+
+PyType_Slot compiled_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(CompiledFunction::traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(CompiledFunction::clear)},
+                                {0, nullptr}};
 
 nb::object context_value(const std::string& key) {
   const Context& c = context();
@@ -130,7 +144,7 @@ void bind_runtime(nb::module_& m) {
   m.def("_context", &context_value, "key"_a);
   m.def("_set_seed", [](long long seed) { set_seed(seed); }, "seed"_a);
   m.def("_value_and_grad", &value_and_grad);
-  nb::class_<CompiledFunction>(m, "CompiledFunction")
+  nb::class_<CompiledFunction>(m, "CompiledFunction", nb::type_slots(compiled_slots))
       .def(nb::init<std::string, nb::callable>())
       .def("run", &CompiledFunction::run)
       .def("retrace", &CompiledFunction::retrace);

@@ -181,7 +181,7 @@ namespace {
 struct DTypeObject {
   DType value;
 };
-PyObject* dtype_objects[kNumDTypes] = {};
+PyObject* dtype_objects[kNumDTypes] = {};  // borrowed from the module
 
 std::optional<DType> find_dtype(nb::handle o) {
   if (nb::isinstance<DTypeObject>(o)) return nb::inst_ptr<DTypeObject>(o)->value;
@@ -236,8 +236,9 @@ void bind_dtypes(nb::module_& m) {
         "The dtype that a NumPy dtype, a name or a Python type stands for. Raises TypeError.");
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto name = std::string(numpy_name_of(static_cast<DType>(i)));
-    dtype_objects[i] = nb::cast(DTypeObject{static_cast<DType>(i)}).release().ptr();
-    m.attr(name == "bool" ? "bool_" : name.c_str()) = nb::handle(dtype_objects[i]);
+    const nb::object object = nb::cast(DTypeObject{static_cast<DType>(i)});
+    m.attr(name == "bool" ? "bool_" : name.c_str()) = object;
+    dtype_objects[i] = object.ptr();
   }
 }
 

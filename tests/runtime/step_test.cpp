@@ -114,7 +114,8 @@ TEST_P(Step, ACommandRunsFullAndShortBatches) {
     if (s == 2) channel.end(3);
   }
   reset_stats();
-  const auto r = run_command(line.step, channel, {.steps = 3});
+  CommandResult r;
+  run_command(line.step, channel, {.steps = 3}, r);
   EXPECT_EQ(r.steps, 3);
   EXPECT_EQ(stats().commands, 1);
   EXPECT_EQ(stats().steps, 3);

@@ -37,7 +37,7 @@ TEST_P(Eval, EveryRowCountsOnce) {
         auto r = model.eval(data, {.dataset_sink_mode = sink});
         EXPECT_EQ(runtime::stats().commands - before.commands, sink ? 1 : (3 + batch - 1) / batch);
         EXPECT_NEAR(r["accuracy"], 2.0 / 3, 1e-12);
-        EXPECT_NEAR(r["loss"], 29.0 / 3, 1e-12);
+        EXPECT_NEAR(r["loss"], 29.0 / 3, 1e-6);                       // a batch's mean is float32
         EXPECT_EQ(model.eval(data, {.dataset_sink_mode = sink}), r);  // starts anew
       }
 }

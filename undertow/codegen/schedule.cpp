@@ -15,7 +15,7 @@ using std::int64_t;
 // Points of work in a unit: enough to hide a call, few enough that 64 units share a large nest evenly.
 constexpr int64_t kMinUnitPoints = 2048, kMaxUnitPoints = 32768, kWantedUnits = 64;
 constexpr int64_t kChunkElements = 4096;  // float32 sums of more elements go through float64
-constexpr int64_t kChunkRows = 256;       // the same for a sum that runs along one accumulator
+constexpr int64_t kChunkRows = 128;       // the same for a sum that runs along one accumulator
 constexpr int64_t kLineElements = 16;     // float32 elements of a cache line
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

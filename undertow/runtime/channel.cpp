@@ -13,6 +13,10 @@ constexpr std::size_t kTargetBytes = std::size_t{8} << 20;
 constexpr int kMinSlots = 3, kMaxSlots = 128;
 constexpr auto kSpin = std::chrono::microseconds(20);       // a hand-over between two running threads is shorter
 constexpr auto kStopPoll = std::chrono::milliseconds(10);   // how late a sleeping reader sees the stop flag
+// Tiny batches come in rings of many slots. Their sleeping reader is woken for a quarter of the ring at a time, since a
+// wake costs more than a tiny step; what is ready earlier it finds by itself after this long.
+constexpr int kManySlots = 32;
+constexpr auto kTinyPoll = std::chrono::microseconds(200);
 
 std::size_t bytes_of(const ColumnType& c) { return static_cast<std::size_t>(c.shape.numel()) * size_of(c.dtype); }
 std::size_t aligned(std::size_t n) { return (std::max<std::size_t>(n, 1) + kAlignment - 1) / kAlignment * kAlignment; }
@@ -41,7 +45,15 @@ Channel::Channel(std::vector<ColumnType> columns) {
   num_shape_sets_.store(1, std::memory_order_release);
 }
 
+std::uint64_t Channel::snapshot(std::vector<std::byte*>& columns) const {
+  const std::lock_guard lock(mutex_);
+  columns.clear();
+  for (const auto& s : slots_) columns.insert(columns.end(), s.columns.begin(), s.columns.end());
+  return memory_generation();
+}
+
 void Channel::allocate(ChannelSlot& s, std::span<const ColumnType> types) {
+  const std::lock_guard lock(mutex_);
   const auto i = static_cast<std::size_t>(s.index);
   std::size_t total = 0;
   for (const auto& c : types) total += aligned(bytes_of(c));
@@ -55,7 +67,9 @@ void Channel::allocate(ChannelSlot& s, std::span<const ColumnType> types) {
     capacity_[i].push_back(aligned(bytes_of(c)));
     p += aligned(bytes_of(c));
   }
-  ++s.memory_version;
+  static std::atomic<std::uint64_t> generations{0};
+  s.memory_generation = generations.fetch_add(1) + 1;
+  generation_.store(s.memory_generation, std::memory_order_release);
 }
 
 int Channel::find_shapes(std::span<const ColumnType> types) {
@@ -103,7 +117,8 @@ void Channel::wake(std::atomic<int>& waiting, std::condition_variable& cv) {
 
 void Channel::publish(ChannelSlot* s) {
   s->ready_for.store(s->sequence, std::memory_order_release);
-  wake(reader_waiting_, reader_cv_);
+  const int ahead = num_slots() >= kManySlots ? num_slots() / 4 : 1;
+  if (s->sequence + 1 - next_read_.load(std::memory_order_relaxed) >= ahead) wake(reader_waiting_, reader_cv_);
 }
 
 void Channel::fail(std::int64_t sequence, std::exception_ptr error) {
@@ -145,7 +160,8 @@ ChannelSlot* Channel::peek(const std::atomic<bool>* stop, std::chrono::milliseco
   reader_waiting_.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (!ready(s, sequence) && !over() && std::chrono::steady_clock::now() - start < timeout)
-    reader_cv_.wait_for(lock, std::min(kStopPoll, timeout));
+    reader_cv_.wait_for(lock, num_slots() >= kManySlots ? std::chrono::microseconds(kTinyPoll)
+                                                        : std::chrono::microseconds(std::min(kStopPoll, timeout)));
   reader_waiting_.store(0, std::memory_order_relaxed);
   return ready(s, sequence) ? &s : nullptr;
 }

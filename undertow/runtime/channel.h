@@ -38,7 +38,7 @@ struct alignas(64) ChannelSlot {
   std::int64_t sequence = -1;         // batch it holds
   std::atomic<std::int64_t> free_for{0};   // the batch that may be written next
   std::atomic<std::int64_t> ready_for{-1}; // the batch that is complete
-  int memory_version = 0;             // rises when `columns` changes
+  std::uint64_t memory_generation = 0;     // of the channel when `columns` was made
 };
 
 class Channel {
@@ -58,6 +58,12 @@ class Channel {
   void end(std::int64_t sequence);
 
   // ---- the reader (one thread at a time)
+  /// The next batch if it is there already, else null.
+  ChannelSlot* try_peek() {
+    const std::int64_t sequence = next_read_.load(std::memory_order_relaxed);
+    ChannelSlot& s = slots_[static_cast<std::size_t>(sequence % num_slots())];
+    return ready(s, sequence) ? &s : nullptr;
+  }
   /// The next batch, without taking it. Null: end of data, failure, close, `stop` was set or `timeout` passed.
   ChannelSlot* peek(const std::atomic<bool>* stop, std::chrono::milliseconds timeout = std::chrono::hours(24 * 365));
   /// Gives back the batch that peek returned; the next peek looks at the one after it.
@@ -68,6 +74,11 @@ class Channel {
 
   /// Wakes everybody; later acquire() throws Stopped and peek() gives null.
   void close();
+
+  /// Rises whenever a slot gets new memory; unlike that of any other channel.
+  std::uint64_t memory_generation() const { return generation_.load(std::memory_order_acquire); }
+  /// Column pointers of all slots, one slot after the other, and the generation they are of.
+  std::uint64_t snapshot(std::vector<std::byte*>& columns) const;
 
   int num_slots() const { return static_cast<int>(slots_.size()); }
   ChannelSlot& slot(int i) { return slots_[static_cast<std::size_t>(i)]; }
@@ -84,6 +95,7 @@ class Channel {
   void allocate(ChannelSlot& slot, std::span<const ColumnType> types);
   void wake(std::atomic<int>& waiting, std::condition_variable& cv);
 
+  std::atomic<std::uint64_t> generation_{0};
   std::deque<ChannelSlot> slots_;
   std::vector<Ref<Storage>> memory_;                 // by slot
   std::vector<std::vector<std::size_t>> capacity_;   // by slot, bytes per column

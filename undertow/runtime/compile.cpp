@@ -52,6 +52,7 @@ CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, bool has
     capture_index_.push_back(i.kind == ir::Input::kCapture ? captures++ : -1);
     column_index_.push_back(i.kind == ir::Input::kBatch ? columns++ : -1);
   }
+  num_columns_ = static_cast<std::size_t>(columns);
   for (const auto& n : graph_.nodes) {
     bool reads = false;
     for (const auto v : n.inputs) {
@@ -69,7 +70,7 @@ void* CompiledGraph::address(ir::ValueId v, const Addresses& a, std::size_t vari
     case transforms::Place::kState: return a.states[p.index];
     case transforms::Place::kInput:
       if (capture_index_[p.index] >= 0) return a.captures[static_cast<std::size_t>(capture_index_[p.index])];
-      if (column_index_[p.index] >= 0) return a.columns[variant][static_cast<std::size_t>(column_index_[p.index])];
+      if (column_index_[p.index] >= 0) return a.columns[variant * num_columns_ + static_cast<std::size_t>(column_index_[p.index])];
       return const_cast<std::int64_t*>(&step_);
     case transforms::Place::kNone: break;
   }
@@ -81,7 +82,7 @@ backend::Program& CompiledGraph::bind(const Addresses& a) {
   for (const auto& k : program_.kernels)
     if (k) k->unbind();
   copies_.clear();
-  program_.variants.assign(std::max<std::size_t>(a.columns.size(), 1), {});
+  program_.variants.assign(a.variants, {});
   void* scratch = static_cast<std::byte*>(arena_->data()) + plan_.scratch_offset;
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!program_.kernels[n]) continue;
@@ -122,25 +123,32 @@ backend::Program& CompiledGraph::bind(const Addresses& a) {
   return program_;
 }
 
-std::vector<Tensor> CompiledGraph::read_outputs() const {
-  std::vector<Tensor> out;
+void CompiledGraph::read_outputs(std::vector<Tensor>& out) const {
+  out.clear();
   for (const auto v : graph_.outputs) {
     const auto& t = graph_.type(v);
     Tensor copy(t.dtype, t.shape);
     if (copy.nbytes()) std::memcpy(copy.data(), address(v, bound_, 0), copy.nbytes());
     out.push_back(std::move(copy));
   }
-  return out;
 }
 
-CompiledGraph::Addresses CompiledStep::addresses(std::vector<std::vector<std::byte*>> columns,
-                                                 const Tensor& learning_rate) const {
+CompiledGraph::Addresses CompiledStep::addresses(std::vector<std::byte*> columns, const Tensor& learning_rate) const {
   CompiledGraph::Addresses a;
   for (const auto& s : states) a.states.push_back(s.data());
   for (const auto& c : captures) a.captures.push_back(c.data());
   a.columns = std::move(columns);
   if (learning_rate.defined()) a.learning_rate = learning_rate.data_as<float>();
   return a;
+}
+
+const CompiledGraph::Addresses& CompiledStep::addresses(Channel& channel, const Tensor& learning_rate) {
+  if (generation_ == channel.memory_generation()) return of_channel_;
+  std::vector<std::byte*> columns;
+  generation_ = channel.snapshot(columns);
+  of_channel_ = addresses(std::move(columns), learning_rate);
+  of_channel_.variants = static_cast<std::size_t>(channel.num_slots());
+  return of_channel_;
 }
 
 namespace {

@@ -22,10 +22,11 @@ class CompiledGraph {
   CompiledGraph(ir::Graph graph, backend::Backend& device, bool has_loss);
 
   /// Where everything lives for a run: pointers by Graph::states and by the captured inputs, in the graph's order, and
-  /// for each slot variant the batch columns.
+  /// the batch columns of each slot variant, one variant after the other.
   struct Addresses {
     std::vector<void*> states, captures;
-    std::vector<std::vector<std::byte*>> columns;
+    std::vector<std::byte*> columns;
+    std::size_t variants = 1;
     const float* learning_rate = nullptr;
     friend bool operator==(const Addresses&, const Addresses&) = default;
   };
@@ -33,7 +34,7 @@ class CompiledGraph {
   backend::Program& bind(const Addresses& addresses);
 
   /// Copies of the graph's outputs as the last step left them. Call with `mutex` held.
-  std::vector<Tensor> read_outputs() const;
+  void read_outputs(std::vector<Tensor>& out) const;
 
   backend::Backend& device() const { return device_; }
   const ir::Graph& graph() const { return graph_; }
@@ -52,6 +53,7 @@ class CompiledGraph {
   transforms::Plan plan_;
   std::vector<bool> reads_batch_;  // by node
   std::vector<int> capture_index_, column_index_;  // by input; -1: the other kind
+  std::size_t num_columns_ = 0;
   backend::Program program_;
   Ref<Storage> arena_;
   std::int64_t step_ = 0;
@@ -66,7 +68,16 @@ class CompiledStep {
   std::shared_ptr<CompiledGraph> compiled;
   std::vector<Tensor> states, captures;
 
-  CompiledGraph::Addresses addresses(std::vector<std::vector<std::byte*>> columns, const Tensor& learning_rate) const;
+  /// For one batch in memory, its columns in order.
+  CompiledGraph::Addresses addresses(std::vector<std::byte*> columns, const Tensor& learning_rate) const;
+  /// For a channel's slots; made once per channel memory.
+  const CompiledGraph::Addresses& addresses(Channel& channel, const Tensor& learning_rate);
+  /// The channel's memory generation that `addresses(channel)` last saw.
+  std::uint64_t generation() const { return generation_; }
+
+ private:
+  CompiledGraph::Addresses of_channel_;
+  std::uint64_t generation_ = 0;
 };
 
 /// Optimizes and lowers the finished graph of a trace, or finds the program of an equal graph.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <chrono>
 
 #include "undertow/base/check.h"
@@ -24,17 +25,20 @@ constexpr std::int64_t kMaxStepsPerCommand = 1'000'000;
 /// Hands a channel's slots to a launch for as long as they fit the program.
 class ChannelFeed final : public backend::Feed {
  public:
-  ChannelFeed(Channel& channel, int shapes, const std::vector<int>& versions, const std::atomic<bool>* stop)
-      : channel_(channel), shapes_(shapes), versions_(versions), stop_(stop) {}
+  /// `generation`: the channel's memory as the program is bound to it; newer slots do not fit.
+  ChannelFeed(Channel& channel, int shapes, std::uint64_t generation, const std::atomic<bool>* stop)
+      : channel_(channel), shapes_(shapes), generation_(generation), stop_(stop) {}
 
   const backend::Slot* pop() override {
-    const auto start = Clock::now();
-    current_ = channel_.peek(stop_);
-    if (!current_ || current_->shapes != shapes_ ||
-        current_->memory_version != versions_[static_cast<std::size_t>(current_->index)])
-      return nullptr;
+    slot_.wait_ns = 0;
+    current_ = channel_.try_peek();  // the clock is read only where there is something to measure
+    if (!current_) {
+      const auto start = Clock::now();
+      current_ = channel_.peek(stop_);
+      slot_.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    }
+    if (!current_ || current_->shapes != shapes_ || current_->memory_generation > generation_) return nullptr;
     slot_.variant = current_->index;
-    slot_.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     return &slot_;
   }
   void release(const backend::Slot*) override { channel_.release(current_); }
@@ -42,7 +46,7 @@ class ChannelFeed final : public backend::Feed {
  private:
   Channel& channel_;
   int shapes_;
-  const std::vector<int>& versions_;
+  std::uint64_t generation_;
   const std::atomic<bool>* stop_;
   ChannelSlot* current_ = nullptr;
   backend::Slot slot_;
@@ -65,12 +69,6 @@ class SingleFeed final : public backend::Feed {
     raise_step_error(error, n.op->name, graph.scopes[n.scope]);
   }
   raise_step_error(error, "the step", {});
-}
-
-std::vector<std::vector<std::byte*>> columns_of(Channel& channel) {
-  std::vector<std::vector<std::byte*>> columns;
-  for (int i = 0; i < channel.num_slots(); ++i) columns.push_back(channel.slot(i).columns);
-  return columns;
 }
 
 }  // namespace
@@ -97,8 +95,8 @@ std::shared_ptr<CompiledStep> StepFunction::compile(const std::vector<ColumnType
   return step;
 }
 
-CommandResult run_command(StepFunction& step, Channel& channel, const CommandOptions& options) {
-  CommandResult result;
+void run_command(StepFunction& step, Channel& channel, const CommandOptions& options, CommandResult& result) {
+  result.outputs.clear();
   std::atomic<bool> own_stop{false};
   std::atomic<bool>* stop = options.stop ? options.stop : &own_stop;
   const std::int64_t wanted = std::min(options.steps, kMaxStepsPerCommand);
@@ -136,10 +134,8 @@ CommandResult run_command(StepFunction& step, Channel& channel, const CommandOpt
     backend::LaunchResult launched;
     {
       const std::lock_guard lock(program.mutex);
-      std::vector<int> versions;
-      for (int i = 0; i < channel.num_slots(); ++i) versions.push_back(channel.slot(i).memory_version);
-      backend::Program& bound = program.bind(compiled->addresses(columns_of(channel), step.learning_rate));
-      ChannelFeed feed(channel, shapes, versions, stop);
+      backend::Program& bound = program.bind(compiled->addresses(channel, step.learning_rate));
+      ChannelFeed feed(channel, shapes, compiled->generation(), stop);
       backend::LaunchArgs args;
       args.steps = wanted - done;
       args.first_step = step.steps_run;
@@ -148,16 +144,15 @@ CommandResult run_command(StepFunction& step, Channel& channel, const CommandOpt
       args.progress = &progress;
       args.stop = stop;
       args.stop_on_non_finite = options.stop_on_non_finite;
-      run_on_compute_thread(
-          [&] {
-            const std::int64_t before = thread_allocations();
-            launched = program.device().launch(bound, args);
-            allocations = thread_allocations() - before;
-          },
-          poll, kPollPeriod);
+      const auto launch = [&] {
+        const std::int64_t before = thread_allocations();
+        launched = program.device().launch(bound, args);
+        allocations = thread_allocations() - before;
+      };
+      run_on_compute_thread(std::cref(launch), std::cref(poll), kPollPeriod);
       done += launched.steps;
       step.steps_run += launched.steps;
-      if (launched.steps > 0) result.outputs = program.read_outputs();
+      if (launched.steps > 0) program.read_outputs(result.outputs);
     }
     counters().steps.fetch_add(launched.steps, std::memory_order_relaxed);
     counters().allocations.fetch_add(allocations, std::memory_order_relaxed);
@@ -173,11 +168,10 @@ CommandResult run_command(StepFunction& step, Channel& channel, const CommandOpt
   if (error.code != ir::StepError::kNone) raise(error, last->compiled->graph());
   if (done < wanted && !stop->load())
     if (const auto e = channel.error()) std::rethrow_exception(e);
-  return result;
 }
 
-CommandResult run_eager(StepFunction& step, Channel& channel, const CommandOptions& options) {
-  CommandResult result;
+void run_eager(StepFunction& step, Channel& channel, const CommandOptions& options, CommandResult& result) {
+  result = {};
   counters().commands.fetch_add(1, std::memory_order_relaxed);
   for (std::int64_t i = 0; i < options.steps && !(options.stop && options.stop->load()); ++i) {
     const auto start = Clock::now();
@@ -226,7 +220,6 @@ CommandResult run_eager(StepFunction& step, Channel& channel, const CommandOptio
   result.end_of_data = channel.finished();
   if (result.steps < options.steps && !(options.stop && options.stop->load()))
     if (const auto e = channel.error()) std::rethrow_exception(e);
-  return result;
 }
 
 std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inputs) {
@@ -239,7 +232,7 @@ std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inpu
   const auto compiled = step.compile(types);
   CompiledGraph& program = *compiled->compiled;
   const std::lock_guard lock(program.mutex);
-  backend::Program& bound = program.bind(compiled->addresses({columns}, step.learning_rate));
+  backend::Program& bound = program.bind(compiled->addresses(std::move(columns), step.learning_rate));
   SingleFeed feed;
   backend::StepRecord record;
   backend::LaunchArgs args;
@@ -251,7 +244,9 @@ std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inpu
   run_on_compute_thread([&] { launched = program.device().launch(bound, args); }, [] {}, kPollPeriod);
   if (launched.error.code != ir::StepError::kNone) raise(launched.error, program.graph());
   ++step.steps_run;
-  return program.read_outputs();
+  std::vector<Tensor> outputs;
+  program.read_outputs(outputs);
+  return outputs;
 }
 
 ValueAndGrad eager_value_and_grad(const std::function<std::vector<Tensor>()>& f, const std::vector<Tensor>& wrt,

@@ -69,10 +69,11 @@ struct CommandResult {
 /// ONE host command: the compute thread runs up to `options.steps` steps fed by `channel`; the caller waits. Programs for
 /// other batch shapes are compiled when they first come. A device-side error raises (IndexError, ValueError) with the
 /// state as it was after the last completed step; a pipeline failure raises the worker's own exception.
-CommandResult run_command(StepFunction& step, Channel& channel, const CommandOptions& options);
+/// `result` is overwritten; its vectors keep their capacity, so that a command in a steady state allocates nothing.
+void run_command(StepFunction& step, Channel& channel, const CommandOptions& options, CommandResult& result);
 
-/// The same step on the calling thread, op by op, on one batch from `channel`. Same results within 1e-5.
-CommandResult run_eager(StepFunction& step, Channel& channel, const CommandOptions& options);
+/// The same steps on the calling thread, op by op. Same results within 1e-5.
+void run_eager(StepFunction& step, Channel& channel, const CommandOptions& options, CommandResult& result);
 
 /// Compiles (or finds) the program for these inputs and runs it once: jit functions, predict.
 std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inputs);

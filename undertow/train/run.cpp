@@ -111,7 +111,7 @@ bool Run::command(runtime::Channel& channel, std::int64_t steps) {
                     params_.cur_step_num, params_.batch_num));
   if (result_.steps == 0) return false;
   if (!callbacks_.empty()) {
-    take_records();
+    give_outputs();
     each(&Callback::on_train_step_end, &Callback::on_eval_step_end);
   }
   if (poll_ && steps == 1) poll_between_steps();
@@ -120,26 +120,27 @@ bool Run::command(runtime::Channel& channel, std::int64_t steps) {
 
 /// The runtime may cut a very long command into several.
 void Run::run_steps(runtime::Channel& channel, std::int64_t steps) {
+  const std::int64_t before = *steps_run_;
   std::int64_t done = 0;
-  std::vector<backend::StepRecord> earlier;
   do {
     command_.steps = steps - done;
     try {
-      result_ =
-          eager_ ? runtime::run_eager(*step_, channel, command_) : runtime::run_command(*step_, channel, command_);
+      (eager_ ? runtime::run_eager : runtime::run_command)(*step_, channel, command_, result_);
     } catch (const runtime::NonFiniteLoss&) {
-      const std::int64_t step = params_.cur_step_num - steps + (step_->steps_run - *steps_run_) + 1;
+      *steps_run_ = step_->steps_run;
+      const std::int64_t step = params_.cur_step_num - steps + (*steps_run_ - before) + 1;
       throw ValueError(fmt::format(
           "In epoch: {} step: {}, loss is NAN or INF, training process cannot continue, terminating training.",
           params_.cur_epoch_num, params_.batch_num > 0 ? (step - 1) % params_.batch_num + 1 : step));
+    } catch (...) {
+      *steps_run_ = step_->steps_run;
+      throw;
     }
+    *steps_run_ = step_->steps_run;
     done += result_.steps;
-    if (!callbacks_.empty() && done < steps)
-      earlier.insert(earlier.end(), result_.records.begin(), result_.records.end());
+    if (!callbacks_.empty()) take_records();
   } while (done < steps && result_.steps > 0 && !stopped() && !result_.end_of_data);
-  *steps_run_ = step_->steps_run;
   result_.steps = done;
-  if (!earlier.empty()) result_.records.insert(result_.records.begin(), earlier.begin(), earlier.end());
 }
 
 void Run::take_records() {
@@ -147,6 +148,9 @@ void Run::take_records() {
     params_.step_losses.push_back(r.loss);
     params_.wait_seconds += static_cast<double>(r.wait_ns) * 1e-9;
   }
+}
+
+void Run::give_outputs() {
   if (result_.outputs.size() == 1) {
     params_.net_outputs = result_.outputs[0];
   } else {

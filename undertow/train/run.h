@@ -45,6 +45,7 @@ class Run {
   void refresh_step();
   void run_steps(runtime::Channel& channel, std::int64_t steps);
   void take_records();
+  void give_outputs();
   void poll_between_steps();
 
   CallbackParams& params_;

@@ -95,7 +95,10 @@ class CpuBackend final : public Backend {
 
   LaunchResult launch(Program& program, const LaunchArgs& args) override {
     const ComputeLock lock;
-    const ScopedFlushToZero flush;
+    // This is the compute thread: it and its team keep the setting. Opening a team for every command would cost more
+    // than a tiny step.
+    thread_local const bool flushes = (new ScopedFlushToZero, true);  // never undone
+    (void)flushes;
     return host_launch(program, args);
   }
 

@@ -336,6 +336,8 @@ Choice small_conv2d_grad_input(const NodeView& node) {
 Choice small_conv2d_grad_weight(const NodeView& node) {
   const ConvGeometry g = conv_geometry(node, node.in[0].shape, node.out[0].shape, node.in[1].shape);
   if (const auto why = refuses(node, g); !why.empty()) return Choice::decline(why);
+  if (g.ow % kLanes != 0 && g.group_c() >= 4 && g.group_o() >= 8)
+    return Choice::decline("rows that leave lanes empty, and enough channels for the library");
   WeightGrad p{};
   p.images = g.n, p.groups = g.groups, p.in_channels = g.group_c(), p.out_channels = g.group_o();
   p.padding = {g.h, g.w, g.top, g.left, g.h + g.top + g.bottom, g.w + g.left + g.right};

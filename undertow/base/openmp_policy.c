@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library of its own, linked with -z initfirst: its constructor runs before libgomp's, which reads the environment once.
+ *
+ * Idle OpenMP threads otherwise spin for milliseconds after each region and take the core from the data pipeline. They
+ * wait passively here, after a short spin that bridges the gaps within a step. Settings of the user stand. */
+#include <stdlib.h>
+
+__attribute__((constructor)) static void set_policy(void) {
+  setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
+  setenv("GOMP_SPINCOUNT", "20000", 0);
+  setenv("OMP_DYNAMIC", "FALSE", 0);
+}
