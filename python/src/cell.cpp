@@ -184,7 +184,13 @@ PyObject* cell_call(PyObject* self, PyObject* args, PyObject* kwargs) {
       } else {
         std::vector<Value> values;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(to_value(PyTuple_GET_ITEM(args, i)));
-        result = from_value(cell->construct_values(values)).release().ptr();
+        try {
+          result = from_value(cell->construct_values(values)).release().ptr();
+        } catch (const Error& e) {
+          const std::string line = user_line();
+          if (line.empty() || std::string_view(e.what()).find(line) != std::string_view::npos) throw;
+          e.rethrow_with("at " + line);
+        }
       }
     }
     if (!result) scope.failed();
@@ -247,7 +253,7 @@ Value to_value(nb::handle o) {
   if (PyObject_CheckBuffer(p)) return Value(to_tensor(o));
   throw TypeError(fmt::format("a cell takes and returns tensors, numbers, strings, None, and tuples, lists and dicts of "
                               "them; this is {}",
-                              nb::type_name(o.type()).c_str()));
+                              type_name_of(o)));
 }
 
 nb::object from_value(const Value& value) {

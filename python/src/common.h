@@ -64,6 +64,11 @@ void need_value(const Tensor& tensor, const char* what, const char* instead);
 /// In a catch block of a slot function: sets the Python error that stands for the C++ exception in flight.
 void raise_current() noexcept;
 
+/// The class of an object, for messages.
+std::string type_name_of(nb::handle object);
+/// Its repr(), shortened, for messages.
+std::string repr_of(nb::handle object);
+
 /// One integer or a sequence of them.
 struct Ints {
   std::vector<std::int64_t> values;

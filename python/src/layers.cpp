@@ -138,7 +138,7 @@ using Named = std::vector<std::pair<std::string, Ref<Cell>>>;
 
 Ref<Cell> cell_in(nb::handle o, const char* what) {
   if (!nb::isinstance<Cell>(o))
-    throw TypeError(fmt::format("{} takes cells, got {}", what, nb::type_name(o.type()).c_str()));
+    throw TypeError(fmt::format("{} takes cells, got {}", what, type_name_of(o)));
   return Ref<Cell>(nb::inst_ptr<Cell>(o));
 }
 

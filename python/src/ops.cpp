@@ -188,7 +188,7 @@ std::vector<Tensor> tensors(nb::handle items, const char* what) {
   for (nb::handle h : items) {
     const Tensor* t = unwrap(h);
     UNDERTOW_CHECK(t, TypeError, "{}: item {} is not a Tensor but {}", what, out.size(),
-                   nb::type_name(h.type()).c_str());
+                   type_name_of(h));
     out.push_back(*t);
   }
   return out;

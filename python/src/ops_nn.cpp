@@ -105,7 +105,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, nb::handle weigh
 Parameter parameter(nb::handle o, const char* op) {
   const Tensor* t = unwrap(o);
   UNDERTOW_CHECK(t && t->is_parameter(), TypeError, "{}: the first argument must be a Parameter, got {}", op,
-                 nb::type_name(o.type()).c_str());
+                 type_name_of(o));
   return Parameter::of(*t);
 }
 

@@ -22,7 +22,7 @@ std::vector<Parameter> parameters(nb::handle params, const char* optimizer) {
                    optimizer);
     const Tensor* t = unwrap(h);
     UNDERTOW_CHECK(t && t->is_parameter(), TypeError, "{}: params[{}] is not a Parameter but {}", optimizer, out.size(),
-                   nb::type_name(h.type()).c_str());
+                   type_name_of(h));
     out.push_back(Parameter::of(*t));
   }
   return out;
@@ -32,7 +32,7 @@ double number(nb::handle o, const char* optimizer, const char* what) {
   if (const Tensor* t = unwrap(o); t && t->is_concrete() && t->size() == 1) return t->item_as_double();
   UNDERTOW_CHECK(!PyBool_Check(o.ptr()) && (PyFloat_Check(o.ptr()) || PyLong_Check(o.ptr()) || nb::hasattr(o, "item")),
                  TypeError, "{}: {} must be a number, got {}; lists and schedules are not supported yet", optimizer, what,
-                 nb::type_name(o.type()).c_str());
+                 type_name_of(o));
   return nb::cast<double>(nb::float_(o));
 }
 
@@ -107,14 +107,14 @@ InitArg to_init(nb::handle o) {
   if (nb::hasattr(o, "_recipe")) return to_init(o.attr("_recipe"));
   if (PyObject_CheckBuffer(o.ptr())) return {Init(to_tensor(o))};
   throw TypeError(fmt::format("an initializer is a name, a number, a Tensor or an Initializer, not {}",
-                              nb::type_name(o.type()).c_str()));
+                              type_name_of(o)));
 }
 
 ActivationArg to_activation(nb::handle o) {
   if (o.is_none()) return {};
   if (nb::isinstance<nb::str>(o)) return {nn::Activation(nb::cast<std::string>(o))};
   if (nb::isinstance<Cell>(o)) return {nn::Activation(Ref<Cell>(nb::inst_ptr<Cell>(o)))};
-  throw TypeError(fmt::format("an activation is a name or a Cell, not {}", nb::type_name(o.type()).c_str()));
+  throw TypeError(fmt::format("an activation is a name or a Cell, not {}", type_name_of(o)));
 }
 
 void bind_losses(nb::module_& m, nb::module_& layers) {

@@ -49,7 +49,7 @@ nb::tuple value_and_grad(nb::callable fn, nb::tuple args, nb::dict kwargs, const
                    "grad_position {} is out of range: the function was called with {} arguments", p, args.size());
     const Tensor* t = unwrap(args[static_cast<std::size_t>(p)]);
     UNDERTOW_CHECK(t, TypeError, "argument {} is differentiated and must be a Tensor, got {}", p,
-                   nb::type_name(args[static_cast<std::size_t>(p)].type()).c_str());
+                   type_name_of(args[static_cast<std::size_t>(p)]));
     // A handle of its own: the same tensor given twice has two gradients.
     wrt.push_back(outer ? ops::copy(*t) : t->view(t->shape()));
     call_args[static_cast<std::size_t>(p)] = wrt.back();

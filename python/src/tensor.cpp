@@ -126,7 +126,7 @@ bool index_item(nb::handle o, ops::Index& out) {
     out.tensor = *t;
     return true;
   }
-  if (PyIndex_Check(p)) {
+  if (PyIndex_Check(p) && !PySequence_Check(p)) {  // an array has __index__ too
     out.kind = ops::Index::kInteger;
     out.value = *optional_int(p);
     return true;
@@ -213,7 +213,7 @@ nb::object dlpack(const Tensor& t, nb::kwargs kwargs) {
   std::vector<std::size_t> shape(t.shape().begin(), t.shape().end());
   auto* keep = new Tensor(source);
   const nb::capsule owner(keep, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-  const nb::object array = nb::cast(nb::ndarray<>(source.data(), shape.size(), shape.data(), owner, nullptr, d,
+  const nb::object array = nb::cast(nb::ndarray<nb::array_api>(source.data(), shape.size(), shape.data(), owner, nullptr, d,
                                                   nb::device::cpu::value, 0));
   return array.attr("__dlpack__")(**kwargs);
 }
@@ -221,7 +221,7 @@ nb::object dlpack(const Tensor& t, nb::kwargs kwargs) {
 Tensor from_dlpack(nb::handle o) {
   nb::ndarray<nb::ro> a;
   if (!nb::try_cast(o, a))
-    throw TypeError(fmt::format("{} offers no DLPack tensor in host memory", nb::type_name(o.type()).c_str()));
+    throw TypeError(fmt::format("{} offers no DLPack tensor in host memory", type_name_of(o)));
   UNDERTOW_CHECK(a.device_type() == nb::device::cpu::value, DeviceError,
                  "from_dlpack takes tensors in host memory, this one is on another device");
   const auto d = a.dtype();
@@ -343,7 +343,7 @@ void bind_tensor(nb::module_& m) {
       .def("__repr__", [](const Tensor& t) { return format("tensor_repr", t); })
       .def("__format__",
            [](const Tensor& t, const nb::str& spec) -> nb::object {
-             if (nb::len(spec) == 0 || !t.is_concrete() || t.size() != 1) return nb::str(wrap(t)).attr("__format__")(spec);
+             if (nb::len(spec) == 0 || !t.is_concrete() || t.size() != 1) return nb::str(nb::handle(wrap(t))).attr("__format__")(spec);
              return item(t).attr("__format__")(spec);
            })
       .def("__hash__", [](nb::handle self) { return static_cast<Py_hash_t>(reinterpret_cast<std::intptr_t>(self.ptr()) >> 4); })

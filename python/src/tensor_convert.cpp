@@ -10,6 +10,8 @@
 namespace undertow::python {
 namespace {
 
+std::string text_of(const nb::object& o) { return nb::cast<std::string>(nb::str(nb::handle(o))); }
+
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
 /// The dtype of a buffer's format with native byte order; false for what has none here.
@@ -46,16 +48,31 @@ struct Buffer {
 };
 
 [[noreturn]] void refuse(nb::handle object, const char* why) {
-  throw TypeError(fmt::format("cannot make a Tensor of {} {}: {}", nb::type_name(object.type()).c_str(),
-                              nb::repr(object).c_str(), why));
+  throw TypeError(fmt::format("cannot make a Tensor of {} {}: {}", type_name_of(object),
+                              repr_of(object), why));
 }
+
+}  // namespace
+
+std::string type_name_of(nb::handle o) {
+  const std::string name = Py_TYPE(o.ptr())->tp_name;
+  return name.substr(name.rfind('.') + 1);
+}
+
+std::string repr_of(nb::handle o) {
+  std::string text = nb::cast<std::string>(nb::repr(o));
+  if (text.size() > 80) text.replace(77, std::string::npos, "...");
+  return text;
+}
+
+namespace {
 
 /// From an object with the buffer protocol: NumPy arrays and scalars, array.array, memoryview.
 Tensor from_array(nb::handle object) {
   Buffer b;
   if (PyObject_GetBuffer(object.ptr(), &b.view, PyBUF_RECORDS_RO) != 0) {
     PyErr_Clear();
-    if (nb::hasattr(object, "dtype") && nb::cast<std::string>(nb::str(object.attr("dtype"))) == "bfloat16") {
+    if (nb::hasattr(object, "dtype") && text_of(object.attr("dtype")) == "bfloat16") {
       const Tensor bits = from_array(numpy("ascontiguousarray")(object).attr("view")("uint16"));
       Tensor out(DType::kBFloat16, bits.shape());
       if (out.nbytes()) std::memcpy(out.data(), bits.data(), out.nbytes());
@@ -73,8 +90,8 @@ Tensor from_array(nb::handle object) {
   if (!dtype_of_format(format, b.view.itemsize, dtype))
     throw TypeError(fmt::format("cannot make a Tensor of {} with elements of type '{}'; it takes bool, (u)int8 to "
                                 "(u)int64, float16, bfloat16, float32 and float64",
-                                nb::type_name(object.type()).c_str(),
-                                nb::hasattr(object, "dtype") ? nb::str(object.attr("dtype")).c_str() : format));
+                                type_name_of(object),
+                                nb::hasattr(object, "dtype") ? text_of(object.attr("dtype")) : format));
   Shape shape;
   std::vector<std::int64_t> strides;
   UNDERTOW_CHECK(b.view.ndim <= Shape::kMaxRank, ShapeError, "a tensor has at most {} dimensions, the array has {}",
@@ -192,9 +209,9 @@ std::optional<DType> find_dtype(nb::handle o) {
   if (nb::isinstance<nb::str>(o)) {
     name = nb::cast<std::string>(o);
   } else if (nb::hasattr(o, "newbyteorder")) {  // a NumPy dtype
-    name = nb::cast<std::string>(nb::str(o.attr("name")));
+    name = text_of(o.attr("name"));
   } else if (PyType_Check(o.ptr())) {  // np.float32 and the like
-    name = nb::cast<std::string>(nb::str(o.attr("__name__")));
+    name = text_of(o.attr("__name__"));
     if (name == "bool_") name = "bool";
   } else {
     return std::nullopt;
@@ -211,7 +228,7 @@ std::optional<DType> find_dtype(nb::handle o) {
 DType to_dtype(nb::handle o) {
   if (const auto d = find_dtype(o)) return *d;
   throw TypeError(fmt::format("{} is not a dtype; it may be one of Undertow's (undertow.float32), NumPy's, or a name",
-                              nb::repr(o).c_str()));
+                              repr_of(o)));
 }
 
 nb::object dtype_object(DType dtype) { return nb::borrow(dtype_objects[static_cast<int>(dtype)]); }
@@ -228,9 +245,8 @@ void bind_dtypes(nb::module_& m) {
       .def("__hash__", [](const DTypeObject& d) { return static_cast<int>(d.value); })
       .def("__str__", [](const DTypeObject& d) { return std::string(name_of(d.value)); })
       .def("__repr__", [](const DTypeObject& d) { return "undertow." + std::string(numpy_name_of(d.value)); })
-      .def("__reduce__", [](const DTypeObject& d) {
-        return nb::make_tuple(nb::module_::import_("undertow._core").attr("dtype_of"),
-                              nb::make_tuple(std::string(numpy_name_of(d.value))));
+      .def("__reduce__", [](const DTypeObject& d) {  // a name in this module
+        return d.value == DType::kBool ? std::string("bool_") : std::string(numpy_name_of(d.value));
       });
   m.def("dtype_of", [](nb::handle o) { return dtype_object(to_dtype(o)); }, nb::arg("dtype").none(),
         "The dtype that a NumPy dtype, a name or a Python type stands for. Raises TypeError.");

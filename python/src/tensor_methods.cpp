@@ -21,6 +21,13 @@ void reduction(Class& c, const char* name, F f) {
   c.def(name, f, "axis"_a.none() = nb::none(), "keep_dims"_a = false);
   c.def(name, f, "axis"_a.none() = nb::none(), "keepdims"_a = false);
   c.def(name, f, "dim"_a.none() = nb::none(), "keepdim"_a = false);
+  // As NumPy's functions call it (np.mean(tensor)).
+  c.def(name,
+        [f](const Tensor& x, const AxesArg& axis, std::optional<DType> dtype, nb::handle out, bool keep) {
+          UNDERTOW_CHECK(out.is_none(), TypeError, "a Tensor's method takes no 'out'");
+          return f(dtype ? ops::cast(x, *dtype) : x, axis, keep);
+        },
+        "axis"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "out"_a.none() = nb::none(), "keepdims"_a = false);
 }
 
 /// x.f(a, b) and x.f((a, b)).

@@ -181,7 +181,7 @@ class PyMetric : public Metric {
 void bind_metrics(nb::module_& m) {
   const auto abstract = [](const char* what) {
     return [what](nb::handle self, const nb::args&) {
-      throw TypeError(fmt::format("{} must define {}()", nb::type_name(self.type()).c_str(), what));
+      throw TypeError(fmt::format("{} must define {}()", type_name_of(self), what));
     };
   };
   nb::class_<Metric, PyMetric> c(

@@ -110,11 +110,13 @@ TEST(Math, TwoArguments) {
     check(
         elementwise({n}, {kF32, kF32}, kF32, [op = op](auto& b, const auto& in) { return b.binary(op, in[0], in[1]); }),
         buffers, ulps);
-  for (const double exponent : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 1.7})
-    check(
-        elementwise({n}, {kF32}, kF32,
-                    [&](auto& b, const auto& in) { return b.binary(Opcode::kPow, in[0], b.constant(exponent, kF32)); }),
-        *std::make_unique<std::vector<Buffer>>(std::vector{buffers[0], buffers[2]}), 2, 0, std::to_string(exponent));
+  for (const double exponent : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 1.7}) {
+    const auto nest = elementwise({n}, {kF32}, kF32, [&](auto& b, const auto& in) {
+      return b.binary(Opcode::kPow, in[0], b.constant(exponent, kF32));
+    });
+    std::vector<Buffer> powers{buffers[0], buffers[2]};
+    check(nest, powers, 2, 0, std::to_string(exponent));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order and chance: what depends on the seed, the epoch and nothing else.
+#include <map>
 #include <set>
 
 #include "tests/data/common.h"
@@ -34,6 +35,26 @@ TEST(Shuffle, IsUniform) {
       ++places[static_cast<std::size_t>(std::find(e.begin(), e.end(), 0) - e.begin())];
     for (const int n : places) EXPECT_NEAR(n, 1000, 140);
   }
+}
+
+TEST(Shuffle, PermutesAnyNumberOfRows) {
+  for (const std::int64_t n : {1, 2, 3, 6, 7, 8, 511, 513, 2049, 20000, 600000}) {
+    std::vector<std::int64_t> order;
+    RandomSampler()->order(n, 1, 0, order);
+    EXPECT_EQ(sorted(order), range(n));
+    if (n > 6) {
+      EXPECT_NE(order, range(n));
+    }
+  }
+  // Of 3 rows every order is as likely: 6000 draws, about 1000 each (sigma 29).
+  std::map<std::vector<std::int64_t>, int> counts;
+  for (int e = 0; e < 6000; ++e) {
+    std::vector<std::int64_t> order;
+    RandomSampler()->order(3, 1, e, order);
+    ++counts[order];
+  }
+  EXPECT_EQ(counts.size(), 6u);
+  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 150);
 }
 
 TEST(Shuffle, PassesOfRepeatDiffer) {

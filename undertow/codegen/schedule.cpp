@@ -14,9 +14,9 @@ using std::int64_t;
 
 // Points of work in a unit: enough to hide a call, few enough that 64 units share a large nest evenly.
 constexpr int64_t kMinUnitPoints = 2048, kMaxUnitPoints = 32768, kWantedUnits = 64;
-constexpr int64_t kChunkElements = 4096;  // float32 sums of more elements go through float64
-constexpr int64_t kChunkRows = 128;       // the same for a sum that runs along one accumulator
-constexpr int64_t kLineElements = 16;     // float32 elements of a cache line
+// Additions to one float32 accumulator before it goes through float64: 4096 elements in 4 vectors of 8.
+constexpr int64_t kChunkLength = 128;
+constexpr int64_t kLineElements = 16;  // float32 elements of a cache line
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -202,11 +202,11 @@ class Scheduler {
 
     const double weight = stage_weight(stage);
     const int64_t n = ceil_div(s_.extent(st.loops.back()), vec_inner ? s_.lanes : 1);
-    st.unroll = static_cast<int>(std::min<int64_t>(weight <= 8 ? 4 : weight <= 40 ? 2 : 1, n));
+    st.unroll = static_cast<int>(std::min<int64_t>(weight <= 8 ? 4 : weight <= 14 ? 2 : 1, n));
 
     if (!reduces_floats(stage)) return;
     // The deepest loop whose iterations together exceed a chunk is cut in blocks.
-    const int64_t limit = vec_inner ? kChunkElements : kChunkRows * st.unroll;
+    const int64_t limit = kChunkLength * st.unroll * (vec_inner ? s_.lanes : 1);
     int64_t inside = 1;
     for (int l = static_cast<int>(st.loops.size()) - 1; l >= 0; --l) {
       const int64_t extent = s_.extent(st.loops[static_cast<std::size_t>(l)]);
@@ -246,7 +246,7 @@ class Scheduler {
       // Several vectors are several accumulators already.
       const int unroll = std::max(1, std::min(st.unroll, 4 / s_.tile));
       if (st.chunk_loop >= 0 && st.chunk_loop + 1 == static_cast<int>(st.loops.size()))
-        st.chunk_block = kChunkRows * unroll;  // a block ends where the copies of the innermost loop do
+        st.chunk_block = kChunkLength * unroll;  // a block ends where the copies of the innermost loop do
       st.unroll = unroll;
     }
   }

@@ -46,7 +46,7 @@ struct BatchOptions {
   std::vector<std::string> output_columns;  ///< with collate: names of what it gives; default: as before
 };
 struct MapOptions {
-  std::vector<std::string> input_columns;   ///< default: the first one for an operation on a Tensor, else all
+  std::vector<std::string> input_columns;   ///< default: the first one for Tensor -> Tensor (applied to each), else all
   std::vector<std::string> output_columns;  ///< default: the input columns
   int num_parallel_workers = 0;             ///< 0: config().num_parallel_workers
 };

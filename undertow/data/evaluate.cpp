@@ -129,6 +129,7 @@ void write_rows(const Plan& plan, std::span<Item> items, const Node& batch, Batc
     for (std::size_t c = 0; c < row.size(); ++c)
       if (const std::size_t bytes = row[c].nbytes()) std::memcpy(target.columns[c] + i * bytes, row[c].data(), bytes);
   }
+  scratch.row.clear();  // holds nothing of the source beyond the batch
 }
 
 }  // namespace

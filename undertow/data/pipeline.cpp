@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLongestRun = 64;
 constexpr std::size_t kRunBytes = 16 << 10;
 // A run is worth its lock from some microseconds on; longer ones only keep the consumer and other workers waiting.
-constexpr std::chrono::microseconds kShortRun{10}, kLongRun{40};
+constexpr std::chrono::microseconds kShortRun{20}, kLongRun{80};
 
 /// A run of batches that one worker makes.
 struct Run {

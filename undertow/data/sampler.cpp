@@ -141,6 +141,33 @@ class Distributed : public Sampler {
 
 }  // namespace
 
+// Fisher and Yates, with several bounded numbers from each 64 random bits: the bits are a fraction, whose product with
+// a bound has the number above the point and a new fraction below it. The last fraction tells whether all are unbiased.
+// Source: Brackett-Rozinsky and Lemire, "Batched ranged random integer generation", 2024.
+void permute(std::vector<std::int64_t>& values, std::uint64_t seed, std::int64_t epoch) {
+  PhiloxStream random(seed, static_cast<std::uint64_t>(epoch));
+  constexpr int kMost = 6;
+  for (std::uint64_t left = values.size(); left > 1;) {
+    int batch = left <= 1u << 9 ? 6 : left <= 1u << 11 ? 5 : left <= 1u << 14 ? 4 : left <= 1u << 19 ? 3 : 2;
+    batch = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(batch), left - 1));
+    if (left > std::uint64_t{1} << 30) batch = 1;
+    std::uint64_t product = 1, fraction, picks[kMost];
+    for (int k = 0; k < batch; ++k) product *= left - static_cast<std::uint64_t>(k);
+    const auto draw = [&] {
+      fraction = random.next64();
+      for (int k = 0; k < batch; ++k) {
+        const auto m = static_cast<unsigned __int128>(fraction) * (left - static_cast<std::uint64_t>(k));
+        picks[k] = static_cast<std::uint64_t>(m >> 64);
+        fraction = static_cast<std::uint64_t>(m);
+      }
+    };
+    draw();
+    if (fraction < product)
+      for (const std::uint64_t least = (0 - product) % product; fraction < least;) draw();
+    for (int k = 0; k < batch; ++k) std::swap(values[--left], values[picks[k]]);
+  }
+}
+
 std::shared_ptr<const Sampler> SequentialSampler(std::int64_t start_index, std::int64_t num_samples) {
   check_num_samples(num_samples);
   UNDERTOW_CHECK(start_index >= 0, ValueError, "start_index must not be negative, got {}", start_index);

@@ -19,6 +19,9 @@ class SourceStream : public Stream {
     order_.clear();
     const std::int64_t rows = node_.source->size();
     node_.sampler->order(rows, seed_, epoch, order_);
+    bool inside = true;
+    for (const std::int64_t i : order_) inside &= static_cast<std::uint64_t>(i) < static_cast<std::uint64_t>(rows);
+    if (inside) return;
     for (const std::int64_t i : order_)
       UNDERTOW_CHECK(i >= 0 && i < rows, IndexError, "the sampler of {} gave row {}, but there are {} rows",
                      node_.source->name(), i, rows);
@@ -489,10 +492,5 @@ StreamPtr ordered_stream(StreamPtr in, const Plan& plan, std::int32_t leaf, cons
   return std::make_unique<OrderedStream>(std::move(in), plan, leaf, filter);
 }
 StreamPtr freeze_stream(StreamPtr in) { return std::make_unique<FreezeStream>(std::move(in)); }
-
-void permute(std::vector<std::int64_t>& values, std::uint64_t seed, std::int64_t epoch) {
-  PhiloxStream random(seed, static_cast<std::uint64_t>(epoch));
-  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
-}
 
 }  // namespace undertow::data

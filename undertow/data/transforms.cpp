@@ -59,17 +59,18 @@ std::shared_ptr<MapOp> vision::Rescale(double rescale, double shift) {
 
 std::shared_ptr<MapOp> vision::Normalize(std::vector<double> mean, std::vector<double> std, bool is_hwc) {
   UNDERTOW_CHECK(!mean.empty() && mean.size() == std.size(), ValueError,
-                 "Normalize: mean and std must have the same length, at least 1; got {} and {}", mean.size(), std.size());
+                 "Normalize: mean and std must have the same length, at least 1; got {} and {}", mean.size(),
+                 std.size());
   for (const double s : std) UNDERTOW_CHECK(s > 0, ValueError, "Normalize: std must be positive, got {}", s);
   std::vector<float> m(mean.begin(), mean.end()), s(std.begin(), std.end());
   return column_op("Normalize", [m, s, is_hwc](const Tensor& x) {
-    UNDERTOW_CHECK(x.ndim() == 2 || x.ndim() == 3, DataError, "Normalize takes images of 2 or 3 dimensions, got shape {}",
-                   x.shape().str());
+    UNDERTOW_CHECK(x.ndim() == 2 || x.ndim() == 3, DataError,
+                   "Normalize takes images of 2 or 3 dimensions, got shape {}", x.shape().str());
     const std::int64_t channels = x.ndim() == 2 ? 1 : x.shape(is_hwc ? 2 : 0);
     const auto given = static_cast<std::int64_t>(m.size());
     UNDERTOW_CHECK(given == 1 || given == channels, DataError,
-                   "Normalize has {} means for an image of {} channels (shape {}, {})", given, channels, x.shape().str(),
-                   is_hwc ? "HWC" : "CHW");
+                   "Normalize has {} means for an image of {} channels (shape {}, {})", given, channels,
+                   x.shape().str(), is_hwc ? "HWC" : "CHW");
     if (given == 1) return map_floats(x, [&](float v, std::int64_t) { return (v - m[0]) / s[0]; });
     if (is_hwc)
       return map_floats(x, [&](float v, std::int64_t i) {
@@ -87,7 +88,8 @@ std::shared_ptr<MapOp> vision::Normalize(std::vector<double> mean, std::vector<d
 std::shared_ptr<MapOp> vision::HWC2CHW() {
   return column_op("HWC2CHW", [](const Tensor& x) {
     if (x.ndim() == 2) return x;
-    UNDERTOW_CHECK(x.ndim() == 3, DataError, "HWC2CHW takes images of 2 or 3 dimensions, got shape {}", x.shape().str());
+    UNDERTOW_CHECK(x.ndim() == 3, DataError, "HWC2CHW takes images of 2 or 3 dimensions, got shape {}",
+                   x.shape().str());
     const auto element = static_cast<std::int64_t>(size_of(x.dtype()));
     const std::int64_t h = x.shape(0), w = x.shape(1), c = x.shape(2);
     const std::int64_t strides[] = {element, w * c * element, c * element};

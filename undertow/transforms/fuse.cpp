@@ -35,46 +35,6 @@ const ir::OpDef& fused_op() {
   return *def;
 }
 
-/// Composes the movement nodes above `v`: offset and strides of v's axes in the memory of `*source`, the deepest value
-/// that an affine access reaches.
-Access read_through(const Graph& g, const Grouping& groups, ValueId v, ValueId* source) {
-  const Node& node = g.nodes[g.values[v].producer];
-  const ValueId u = node.inputs[0];
-  const Access a = *node.op->access(node.attrs, g.type(u).shape, g.type(v).shape);
-  const NodeId p = g.values[u].producer;
-  *source = u;
-  if (p == ir::kNoId || groups.kinds[p] != Kind::kMovement) return a;
-  // `a` indexes u as if it were dense, but u is itself a movement of deeper memory. Each stride of `a` is turned back
-  // into a step along one axis of u; where that is not possible, u is read from memory of its own.
-  const Shape& us = g.type(u).shape;
-  const auto dense = contiguous_strides(us);
-  ValueId deeper = u;
-  const Access b = read_through(g, groups, u, &deeper);
-  Access c;
-  c.offset = b.offset;
-  std::int64_t rest = a.offset;
-  for (std::size_t d = 0; d < dense.size(); ++d) {
-    const std::int64_t i = rest / dense[d];
-    c.offset += i * b.strides[d];
-    rest -= i * dense[d];
-  }
-  for (std::size_t r = 0; r < a.strides.size(); ++r) {
-    std::int64_t stride = 0;
-    const std::int64_t last = g.type(v).shape[static_cast<int>(r)] - 1;
-    bool found = a.strides[r] == 0 || last <= 0;
-    for (std::size_t d = 0; d < dense.size() && !found; ++d) {
-      if (us[static_cast<int>(d)] == 1 || a.strides[r] % dense[d] != 0) continue;
-      if (std::abs(a.strides[r] / dense[d]) * last >= us[static_cast<int>(d)]) continue;
-      stride = a.strides[r] / dense[d] * b.strides[d];
-      found = true;
-    }
-    if (!found) return a;
-    c.strides.push_back(stride);
-  }
-  *source = deeper;
-  return c;
-}
-
 /// Writes one group as a LoopNest.
 class NestWriter {
  public:

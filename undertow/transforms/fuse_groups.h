@@ -45,6 +45,10 @@ struct Grouping {
 
 Grouping make_groups(const ir::Graph& graph);
 
+/// Composes the movement nodes above `v`: offset and strides of v's axes in the memory of `*source`, the deepest value
+/// that an affine access reaches.
+ir::Access read_through(const ir::Graph& graph, const Grouping& groups, ir::ValueId v, ir::ValueId* source);
+
 /// The bits of the squeezed domain of `shape` that `axes` (of the unsqueezed shape) cover.
 std::uint32_t squeezed_axes(const Shape& shape, const std::vector<std::int64_t>& axes);
 /// Extents of `domain` whose bit is not set.
