@@ -9,9 +9,10 @@ The data is Debian's package dataset-fashion-mnist. Five epochs reach at least 0
 import argparse
 import time
 
+from undertow.dataset import FashionMnistDataset, transforms, vision
+
 import undertow as ut
 from undertow import LossMonitor, Model, TimeMonitor, nn
-from undertow.dataset import FashionMnistDataset, transforms, vision
 
 BATCH = 32
 
@@ -65,7 +66,9 @@ def compare(train, steps):
         model.train(1, part, dataset_sink_mode=sink)
         seconds = time.perf_counter() - start
         stats = ut.runtime.stats()
-        print(f"{'on' if sink else 'off':>6} {stats['commands']:>14} {stats['steps']:>6} {seconds / steps * 1e6:>10.1f}")
+        print(
+            f"{'on' if sink else 'off':>6} {stats['commands']:>14} {stats['steps']:>6} {seconds / steps * 1e6:>10.1f}"
+        )
 
 
 def main():

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear regression, y = 2x + 3 with noise: the smallest whole program.
 
-    .venv/bin/python examples/linear_regression.py
+.venv/bin/python examples/linear_regression.py
 """
 
 import numpy as np
+from undertow.dataset import NumpySlicesDataset
 
 import undertow as ut
 from undertow import LossMonitor, Model, nn
-from undertow.dataset import NumpySlicesDataset
 
 
 def main():

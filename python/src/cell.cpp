@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nn.Cell: attributes that register themselves, calls, garbage collection, and the tree of names.
-#include "python/src/cells.h"
-
 #include <cstring>
 
+#include "python/src/cells.h"
 #include "undertow/base/check.h"
 #include "undertow/runtime/trace.h"
 
@@ -16,9 +15,7 @@ using nn::Value;
 PyTypeObject* native_method = nullptr;  // the type of nanobind's methods
 PyObject* construct_name = nullptr;
 
-Cell* cell_of(PyObject* self) {
-  return nb::inst_ready(self) ? nb::inst_ptr<Cell>(self) : nullptr;
-}
+Cell* cell_of(PyObject* self) { return nb::inst_ready(self) ? nb::inst_ptr<Cell>(self) : nullptr; }
 
 // ---- Attribute writes during a trace that fails are undone.
 
@@ -126,7 +123,8 @@ int cell_setattro(PyObject* self, PyObject* name, PyObject* value) {
       // A value for a Parameter is a write of it.
       if (const Parameter p = cell->get_param(text); p.defined()) {
         if (!tensor) {
-          PyErr_Format(PyExc_TypeError, "%s.%U is a Parameter; it can be set to a Tensor or another Parameter, not to %s",
+          PyErr_Format(PyExc_TypeError,
+                       "%s.%U is a Parameter; it can be set to a Tensor or another Parameter, not to %s",
                        Py_TYPE(self)->tp_name, name, Py_TYPE(value)->tp_name);
           return -1;
         }
@@ -219,12 +217,10 @@ int cell_clear(PyObject* self) {
   return 0;
 }
 
-PyType_Slot cell_slots[] = {{Py_tp_setattro, reinterpret_cast<void*>(cell_setattro)},
-                            {Py_tp_getattro, reinterpret_cast<void*>(cell_getattro)},
-                            {Py_tp_call, reinterpret_cast<void*>(cell_call)},
-                            {Py_tp_traverse, reinterpret_cast<void*>(cell_traverse)},
-                            {Py_tp_clear, reinterpret_cast<void*>(cell_clear)},
-                            {0, nullptr}};
+PyType_Slot cell_slots[] = {
+    {Py_tp_setattro, reinterpret_cast<void*>(cell_setattro)}, {Py_tp_getattro, reinterpret_cast<void*>(cell_getattro)},
+    {Py_tp_call, reinterpret_cast<void*>(cell_call)},         {Py_tp_traverse, reinterpret_cast<void*>(cell_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(cell_clear)},       {0, nullptr}};
 
 nb::object ordered_dict() { return nb::module_::import_("collections").attr("OrderedDict")(); }
 
@@ -247,13 +243,15 @@ Value to_value(nb::handle o) {
   }
   if (PyDict_Check(p)) {
     Value::Dict items;
-    for (auto [key, item] : nb::borrow<nb::dict>(o)) items.emplace_back(nb::cast<std::string>(nb::str(key)), to_value(item));
+    for (auto [key, item] : nb::borrow<nb::dict>(o))
+      items.emplace_back(nb::cast<std::string>(nb::str(key)), to_value(item));
     return Value(std::move(items));
   }
   if (PyObject_CheckBuffer(p)) return Value(to_tensor(o));
-  throw TypeError(fmt::format("a cell takes and returns tensors, numbers, strings, None, and tuples, lists and dicts of "
-                              "them; this is {}",
-                              type_name_of(o)));
+  throw TypeError(
+      fmt::format("a cell takes and returns tensors, numbers, strings, None, and tuples, lists and dicts of "
+                  "them; this is {}",
+                  type_name_of(o)));
 }
 
 nb::object from_value(const Value& value) {
@@ -328,9 +326,9 @@ void bind_cell(nb::module_& m) {
       nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(cell_slots),
       "What networks are built of: derive from it, create parameters and child cells in __init__, and write what it "
       "computes in `construct`. Attributes that are Parameters or Cells register themselves.");
-  c.def("__init__",
-        [](nb::pointer_and_handle<Cell> self, bool, nb::handle) { construct_cell<Cell>(self); },
-        "auto_prefix"_a = true, "flags"_a.none() = nb::none());
+  c.def(
+      "__init__", [](nb::pointer_and_handle<Cell> self, bool, nb::handle) { construct_cell<Cell>(self); },
+      "auto_prefix"_a = true, "flags"_a.none() = nb::none());
   c.def("construct", [](Cell& self, const nb::args& args) {
     std::vector<Value> values;
     for (nb::handle a : args) values.push_back(to_value(a));
@@ -341,77 +339,121 @@ void bind_cell(nb::module_& m) {
   c.def_prop_rw("training", &Cell::training, [](Cell& self, bool mode) { self.set_train(mode); })
       .def_prop_ro("cls_name", [](const Cell& self) { return self.cls_name(); })
       .def_prop_ro("param_prefix", [](const Cell& self) { return self.attribute_name(); })
-      .def("set_train", [](nb::handle self, bool mode) {
-        nb::inst_ptr<Cell>(self)->set_train(mode);
-        return nb::borrow(self);
-      }, "mode"_a = true, "Training (True) or evaluation for this cell and all below; returns the cell.")
-      .def("set_grad", [](nb::handle self, bool) { return nb::borrow(self); }, "requires_grad"_a = true)
+      .def(
+          "set_train",
+          [](nb::handle self, bool mode) {
+            nb::inst_ptr<Cell>(self)->set_train(mode);
+            return nb::borrow(self);
+          },
+          "mode"_a = true, "Training (True) or evaluation for this cell and all below; returns the cell.")
+      .def(
+          "set_grad", [](nb::handle self, bool) { return nb::borrow(self); }, "requires_grad"_a = true)
       .def("set_requires_grad", &Cell::set_requires_grad, "value"_a)
       .def_prop_ro("version", &Cell::version)
-      .def("parameters_and_names", [](const Cell& self, const std::string& prefix, bool expand) {
-        auto all = self.parameters_and_names(expand);
-        if (!prefix.empty())
-          for (auto& [name, _] : all) name = prefix + "." + name;
-        return nb::iter(nb::cast(all));
-      }, "name_prefix"_a = "", "expand"_a = true, "(name, Parameter) of this cell and all below, each once.")
-      .def("get_parameters", [](const Cell& self, bool expand) { return nb::iter(nb::cast(self.get_parameters(expand))); },
-           "expand"_a = true)
-      .def("trainable_params", [](const Cell& self, bool recurse) {
-        auto all = self.get_parameters(recurse);
-        std::erase_if(all, [](const Parameter& p) { return !p.requires_grad(); });
-        return all;
-      }, "recurse"_a = true, "A list of the parameters that are trained.")
-      .def("untrainable_params", [](const Cell& self, bool recurse) {
-        auto all = self.get_parameters(recurse);
-        std::erase_if(all, [](const Parameter& p) { return p.requires_grad(); });
-        return all;
-      }, "recurse"_a = true)
-      .def("parameters_dict", [](const Cell& self, bool recurse) {
-        nb::object dict = ordered_dict();
-        for (const Parameter& p : self.get_parameters(recurse)) dict[p.name().c_str()] = wrap(p);
-        return dict;
-      }, "recurse"_a = true)
-      .def("cells_and_names", [](Cell& self, nb::handle, const std::string& prefix) {
-        auto all = self.cells_and_names();
-        if (!prefix.empty())
-          for (auto& [name, _] : all) name = name.empty() ? prefix : prefix + "." + name;
-        return nb::iter(nb::cast(all));
-      }, "cells"_a.none() = nb::none(), "name_prefix"_a = "", "(name, Cell) of this cell ('') and all below, each once.")
-      .def("cells", [](const Cell& self) {
-        nb::list out;
-        for (const auto& [_, child] : self.children()) out.append(nb::cast(child));
-        return out;
-      }, "The direct children.")
-      .def("name_cells", [](const Cell& self) {
-        nb::object dict = ordered_dict();
-        for (const auto& [name, child] : self.children()) dict[name.c_str()] = nb::cast(child);
-        return dict;
-      }, "The direct children by name.")
-      .def("insert_child_to_cell", [](nb::handle self, const std::string& name, nb::handle child) {
-        if (!nb::isinstance<Cell>(child)) throw TypeError(fmt::format("insert_child_to_cell: '{}' is not a Cell", name));
-        nb::setattr(self, name.c_str(), child);
-      }, "child_name"_a, "child_cell"_a)
-      .def("insert_param_to_cell", [](nb::handle self, const std::string& name, nb::handle p, bool) {
-        const Tensor* t = unwrap(p);
-        if (!t || !t->is_parameter()) throw TypeError(fmt::format("insert_param_to_cell: '{}' is not a Parameter", name));
-        nb::setattr(self, name.c_str(), p);
-      }, "param_name"_a, "param"_a, "check_name_contain_dot"_a = true)
-      .def("apply", [](nb::handle self, nb::callable f) {
-        for (const auto& [_, child] : nb::inst_ptr<Cell>(self)->children()) nb::cast(child).attr("apply")(f);
-        f(self);
-        return nb::borrow(self);
-      }, "fn"_a, "Calls fn on all cells below and then on this one; returns the cell.")
-      .def("update_parameters_name", [](Cell& self, const std::string& prefix, bool recurse) {
-        for (const Parameter& p : self.get_parameters(recurse)) p.set_name(prefix + p.name());
-      }, "prefix"_a = "", "recurse"_a = true)
+      .def(
+          "parameters_and_names",
+          [](const Cell& self, const std::string& prefix, bool expand) {
+            auto all = self.parameters_and_names(expand);
+            if (!prefix.empty())
+              for (auto& [name, _] : all) name = prefix + "." + name;
+            return nb::iter(nb::cast(all));
+          },
+          "name_prefix"_a = "", "expand"_a = true, "(name, Parameter) of this cell and all below, each once.")
+      .def(
+          "get_parameters",
+          [](const Cell& self, bool expand) { return nb::iter(nb::cast(self.get_parameters(expand))); },
+          "expand"_a = true)
+      .def(
+          "trainable_params",
+          [](const Cell& self, bool recurse) {
+            auto all = self.get_parameters(recurse);
+            std::erase_if(all, [](const Parameter& p) { return !p.requires_grad(); });
+            return all;
+          },
+          "recurse"_a = true, "A list of the parameters that are trained.")
+      .def(
+          "untrainable_params",
+          [](const Cell& self, bool recurse) {
+            auto all = self.get_parameters(recurse);
+            std::erase_if(all, [](const Parameter& p) { return p.requires_grad(); });
+            return all;
+          },
+          "recurse"_a = true)
+      .def(
+          "parameters_dict",
+          [](const Cell& self, bool recurse) {
+            nb::object dict = ordered_dict();
+            for (const Parameter& p : self.get_parameters(recurse)) dict[p.name().c_str()] = wrap(p);
+            return dict;
+          },
+          "recurse"_a = true)
+      .def(
+          "cells_and_names",
+          [](Cell& self, nb::handle, const std::string& prefix) {
+            auto all = self.cells_and_names();
+            if (!prefix.empty())
+              for (auto& [name, _] : all) name = name.empty() ? prefix : prefix + "." + name;
+            return nb::iter(nb::cast(all));
+          },
+          "cells"_a.none() = nb::none(), "name_prefix"_a = "",
+          "(name, Cell) of this cell ('') and all below, each once.")
+      .def(
+          "cells",
+          [](const Cell& self) {
+            nb::list out;
+            for (const auto& [_, child] : self.children()) out.append(nb::cast(child));
+            return out;
+          },
+          "The direct children.")
+      .def(
+          "name_cells",
+          [](const Cell& self) {
+            nb::object dict = ordered_dict();
+            for (const auto& [name, child] : self.children()) dict[name.c_str()] = nb::cast(child);
+            return dict;
+          },
+          "The direct children by name.")
+      .def(
+          "insert_child_to_cell",
+          [](nb::handle self, const std::string& name, nb::handle child) {
+            if (!nb::isinstance<Cell>(child))
+              throw TypeError(fmt::format("insert_child_to_cell: '{}' is not a Cell", name));
+            nb::setattr(self, name.c_str(), child);
+          },
+          "child_name"_a, "child_cell"_a)
+      .def(
+          "insert_param_to_cell",
+          [](nb::handle self, const std::string& name, nb::handle p, bool) {
+            const Tensor* t = unwrap(p);
+            if (!t || !t->is_parameter())
+              throw TypeError(fmt::format("insert_param_to_cell: '{}' is not a Parameter", name));
+            nb::setattr(self, name.c_str(), p);
+          },
+          "param_name"_a, "param"_a, "check_name_contain_dot"_a = true)
+      .def(
+          "apply",
+          [](nb::handle self, nb::callable f) {
+            for (const auto& [_, child] : nb::inst_ptr<Cell>(self)->children()) nb::cast(child).attr("apply")(f);
+            f(self);
+            return nb::borrow(self);
+          },
+          "fn"_a, "Calls fn on all cells below and then on this one; returns the cell.")
+      .def(
+          "update_parameters_name",
+          [](Cell& self, const std::string& prefix, bool recurse) {
+            for (const Parameter& p : self.get_parameters(recurse)) p.set_name(prefix + p.name());
+          },
+          "prefix"_a = "", "recurse"_a = true)
       .def("extend_repr", [](const Cell&) { return ""; })
-      .def("__dir__", [](nb::handle self) {
-        nb::object names = nb::handle(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__dir__")(self);
-        for (const auto& [name, _] : nb::inst_ptr<Cell>(self)->own_params()) names.attr("append")(name);
-        for (const auto& [name, _] : nb::inst_ptr<Cell>(self)->children()) names.attr("append")(name);
-        return names;
-      })
-      .def("__repr__", [](nb::handle self) { return nb::module_::import_("undertow._format").attr("cell_repr")(self); });
+      .def("__dir__",
+           [](nb::handle self) {
+             nb::object names = nb::handle(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__dir__")(self);
+             for (const auto& [name, _] : nb::inst_ptr<Cell>(self)->own_params()) names.attr("append")(name);
+             for (const auto& [name, _] : nb::inst_ptr<Cell>(self)->children()) names.attr("append")(name);
+             return names;
+           })
+      .def("__repr__",
+           [](nb::handle self) { return nb::module_::import_("undertow._format").attr("cell_repr")(self); });
 }
 
 }  // namespace undertow::python

@@ -67,12 +67,11 @@ struct PyCell : Base {
 template <typename T, typename Parent>
 nb::class_<T, Parent, PyCell<T>> cell_class(nb::module_& m, const char* name, const char* doc) {
   nb::class_<T, Parent, PyCell<T>> c(m, name, doc);
-  c.def("construct",
-        [](T& self, const nb::args& args) {
-          std::vector<nn::Value> values;
-          for (nb::handle a : args) values.push_back(to_value(a));
-          return from_value(self.T::construct_values(values));
-        });
+  c.def("construct", [](T& self, const nb::args& args) {
+    std::vector<nn::Value> values;
+    for (nb::handle a : args) values.push_back(to_value(a));
+    return from_value(self.T::construct_values(values));
+  });
   return c;
 }
 

@@ -61,6 +61,9 @@ std::string user_line();
 /// Raises TraceError unless the tensor has a value: `what` ("bool") and what to do instead.
 void need_value(const Tensor& tensor, const char* what, const char* instead);
 
+/// Whether a Model.train or Model.eval is on its way on another thread.
+bool other_thread_runs();
+
 /// In a catch block of a slot function: sets the Python error that stands for the C++ exception in flight.
 void raise_current() noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets: the handles behind the Python classes, iterators, samplers, native operations, settings.
-#include <nanobind/stl/shared_ptr.h>
+#include <mutex>
+#include <set>
 
 #include "python/src/data_sources.h"
 #include "undertow/base/check.h"
@@ -22,8 +23,8 @@ struct MapHandle {
   MapPtr op;
 };
 
-data::SourceOptions source_options(std::optional<bool> shuffle, int workers, std::int64_t samples, int shards, int shard,
-                                   std::optional<SamplerHandle> sampler) {
+data::SourceOptions source_options(std::optional<bool> shuffle, int workers, std::int64_t samples, int shards,
+                                   int shard, std::optional<SamplerHandle> sampler) {
   return {shuffle, workers, samples, shards, shard, sampler ? sampler->sampler : nullptr};
 }
 
@@ -37,18 +38,20 @@ nb::object column(const Tensor& t, bool numpy) {
 class Iterator {
  public:
   Iterator(const Dataset& dataset, std::int64_t epochs, bool dict, bool numpy) : dict_(dict), numpy_(numpy) {
-    nb::gil_scoped_release release;
-    names_ = dataset.get_col_names();
-    rows_ = std::make_unique<data::RowIterator>(dataset, epochs);
+    {
+      nb::gil_scoped_release release;
+      names_ = dataset.get_col_names();
+      rows_ = std::make_unique<data::RowIterator>(dataset, epochs);
+    }
+    live().insert(this);
   }
-  ~Iterator() {
-    nb::gil_scoped_release release;  // its threads may need the GIL to end
-    rows_.reset();
-  }
+  ~Iterator() { close(); }
   nb::object next() {
     std::optional<data::Row> row;
     {
       nb::gil_scoped_release release;
+      const std::lock_guard lock(mutex_);
+      UNDERTOW_CHECK(rows_, RuntimeError, "the iterator was closed");
       row = rows_->next();
     }
     if (!row) throw nb::stop_iteration();
@@ -61,25 +64,33 @@ class Iterator {
     for (const Tensor& t : *row) l.append(column(t, numpy_));
     return l;
   }
-  void stop() {
+  /// Ends its threads, which may need the GIL for that.
+  void close() {
+    live().erase(this);
     nb::gil_scoped_release release;
-    rows_->stop();
+    if (rows_) rows_->stop();
+    const std::lock_guard lock(mutex_);
+    rows_.reset();
+  }
+  /// All that there are; guarded by the GIL.
+  static std::set<Iterator*>& live() {
+    static auto* set = new std::set<Iterator*>;
+    return *set;
   }
 
  private:
   std::vector<std::string> names_;
+  std::mutex mutex_;  // next() and close() on different threads
   std::unique_ptr<data::RowIterator> rows_;
   bool dict_, numpy_;
 };
 
 void bind_dataset(nb::module_& m) {
   nb::class_<Dataset> c(m, "Dataset");
-  c.def("batch", [](const Dataset& d, std::int64_t n, bool drop, int workers) {
-     return d.batch(n, {.drop_remainder = drop, .num_parallel_workers = workers});
-   })
-      .def("map", [](const Dataset& d, const MapHandle& op, std::vector<std::string> in, std::vector<std::string> out, int workers) {
-        return d.map(op.op, {std::move(in), std::move(out), workers});
-      })
+  c.def("batch", [](const Dataset& d, std::int64_t n, bool drop,
+                    int workers) { return d.batch(n, {.drop_remainder = drop, .num_parallel_workers = workers}); })
+      .def("map", [](const Dataset& d, const MapHandle& op, std::vector<std::string> in, std::vector<std::string> out,
+                     int workers) { return d.map(op.op, {std::move(in), std::move(out), workers}); })
       .def("shuffle", &Dataset::shuffle)
       .def("repeat", &Dataset::repeat)
       .def("take", &Dataset::take)
@@ -88,18 +99,21 @@ void bind_dataset(nb::module_& m) {
       .def("project", &Dataset::project)
       .def("zip", &Dataset::zip)
       .def("concat", &Dataset::concat)
-      .def("filter", [](const Dataset& d, nb::callable f, const std::vector<std::string>& in) {
-        auto keep = std::make_shared<SharedObject>(std::move(f));
-        return d.filter([keep](const data::Row& row) {
-          nb::gil_scoped_acquire gil;
-          nb::list args;
-          for (const Tensor& t : row) args.append(to_numpy(t));
-          const nb::object result = keep->get()(*args);
-          const int truth = PyObject_IsTrue(result.ptr());
-          if (truth < 0) throw nb::python_error();
-          return truth == 1;
-        }, in);
-      })
+      .def("filter",
+           [](const Dataset& d, nb::callable f, const std::vector<std::string>& in) {
+             auto keep = std::make_shared<SharedObject>(std::move(f));
+             return d.filter(
+                 [keep](const data::Row& row) {
+                   nb::gil_scoped_acquire gil;
+                   nb::list args;
+                   for (const Tensor& t : row) args.append(to_numpy(t));
+                   const nb::object result = keep->get()(*args);
+                   const int truth = PyObject_IsTrue(result.ptr());
+                   if (truth < 0) throw nb::python_error();
+                   return truth == 1;
+                 },
+                 in);
+           })
       .def("split", &Dataset::split, NoGil())
       .def("get_dataset_size", &Dataset::get_dataset_size, NoGil())
       .def("known_size", &Dataset::known_size)
@@ -120,15 +134,23 @@ void bind_dataset(nb::module_& m) {
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", &Iterator::next)
       .def("get_next", &Iterator::next)
-      .def("stop", &Iterator::stop);
+      .def("stop", &Iterator::close, "Ends it and its threads.");
+  m.def("_close_iterators", [] {
+    while (!Iterator::live().empty()) (*Iterator::live().begin())->close();
+  });
 }
 
 void bind_sources(nb::module_& m) {
   nb::class_<data::SourceOptions>(m, "SourceOptions")
-      .def("__init__", [](data::SourceOptions* self, std::optional<bool> shuffle, int workers, std::int64_t samples,
-                          int shards, int shard, std::optional<SamplerHandle> sampler) {
-        new (self) data::SourceOptions(source_options(shuffle, workers, samples, shards, shard, std::move(sampler)));
-      }, "shuffle"_a.none(), "num_parallel_workers"_a, "num_samples"_a, "num_shards"_a, "shard_id"_a, "sampler"_a.none());
+      .def(
+          "__init__",
+          [](data::SourceOptions* self, std::optional<bool> shuffle, int workers, std::int64_t samples, int shards,
+             int shard, std::optional<SamplerHandle> sampler) {
+            new (self)
+                data::SourceOptions(source_options(shuffle, workers, samples, shards, shard, std::move(sampler)));
+          },
+          "shuffle"_a.none(), "num_parallel_workers"_a, "num_samples"_a, "num_shards"_a, "shard_id"_a,
+          "sampler"_a.none());
   m.def("random_access", [](nb::object source, std::int64_t size, std::string name, std::vector<std::string> names,
                             const data::SourceOptions& o) {
     return Dataset(random_source(std::move(source), size, std::move(name)), std::move(names), o);
@@ -174,15 +196,18 @@ void bind_map_ops(nb::module_& m) {
 }
 
 void bind_samplers(nb::module_& m) {
-  nb::class_<SamplerHandle>(m, "Sampler").def("order", [](const SamplerHandle& s, std::int64_t rows, std::uint64_t seed, std::int64_t epoch) {
-    std::vector<std::int64_t> out;
-    s.sampler->order(rows, seed, epoch, out);
-    return out;
-  });
+  nb::class_<SamplerHandle>(m, "Sampler")
+      .def("order", [](const SamplerHandle& s, std::int64_t rows, std::uint64_t seed, std::int64_t epoch) {
+        std::vector<std::int64_t> out;
+        s.sampler->order(rows, seed, epoch, out);
+        return out;
+      });
   const auto handle = [](SamplerPtr p) { return SamplerHandle{std::move(p)}; };
-  m.def("sequential_sampler", [handle](std::int64_t s, std::int64_t n) { return handle(data::SequentialSampler(s, n)); });
+  m.def("sequential_sampler",
+        [handle](std::int64_t s, std::int64_t n) { return handle(data::SequentialSampler(s, n)); });
   m.def("random_sampler", [handle](bool r, std::int64_t n) { return handle(data::RandomSampler(r, n)); });
-  m.def("subset_sampler", [handle](std::vector<std::int64_t> i, std::int64_t n) { return handle(data::SubsetSampler(std::move(i), n)); });
+  m.def("subset_sampler",
+        [handle](std::vector<std::int64_t> i, std::int64_t n) { return handle(data::SubsetSampler(std::move(i), n)); });
   m.def("subset_random_sampler", [handle](std::vector<std::int64_t> i, std::int64_t n) {
     return handle(data::SubsetRandomSampler(std::move(i), n));
   });

@@ -11,6 +11,39 @@ namespace {
 using data::Row;
 using data::RowContext;
 
+/// Gives a pipeline thread one Python thread state for its whole life; without it every call would make one anew.
+class ThreadState {
+ public:
+  ThreadState() {
+    if (PyGILState_GetThisThreadState()) return;  // Python knows the thread already
+    state_ = PyGILState_Ensure();
+    kept_ = PyEval_SaveThread();
+  }
+  ~ThreadState() {
+    if (!kept_ || !Py_IsInitialized()) return;
+    PyEval_RestoreThread(kept_);
+    PyGILState_Release(state_);
+  }
+
+ private:
+  PyThreadState* kept_ = nullptr;
+  PyGILState_STATE state_{};
+};
+
+/// Takes the GIL on a pipeline thread.
+class WithGil {
+ public:
+  WithGil() : keep_(state()) {}
+
+ private:
+  static ThreadState& state() {
+    thread_local ThreadState s;
+    return s;
+  }
+  [[maybe_unused]] ThreadState& keep_;
+  nb::gil_scoped_acquire gil_;
+};
+
 /// Copies a column out of a row; errors say where.
 Row to_row(nb::handle value, const std::string& where) {
   Row row;
@@ -23,16 +56,15 @@ Row to_row(nb::handle value, const std::string& where) {
   };
   if (PyTuple_Check(value.ptr()))
     for (nb::handle item : nb::borrow<nb::tuple>(value)) add(item);
-  else
-    add(value);
+  else add(value);
   return row;
 }
 
 /// The states of NumPy's and Python's global generators, to see whether a function draws from them.
 nb::object generator_states() {
   const nb::object numpy_state = nb::module_::import_("numpy").attr("random").attr("get_state")();
-  return nb::make_tuple(nb::bytes(static_cast<const char*>(nullptr), 0), numpy_state[1].attr("tobytes")(), numpy_state[2],
-                        nb::module_::import_("random").attr("getstate")());
+  return nb::make_tuple(nb::bytes(static_cast<const char*>(nullptr), 0), numpy_state[1].attr("tobytes")(),
+                        numpy_state[2], nb::module_::import_("random").attr("getstate")());
 }
 
 /// Watches the first call of a function, which describe() makes alone.
@@ -60,7 +92,7 @@ class RandomSource final : public data::Source {
   std::string name() const override { return name_; }
   std::int64_t size() const override { return size_; }
   void fetch(std::int64_t index, Row& out) override {
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
     const nb::object row = watch_([&] { return nb::object(source_.get()[nb::int_(index)]); });
     out = to_row(PyList_Check(row.ptr()) && nb::len(row) && holds_arrays(row) ? nb::object(nb::tuple(row)) : row,
                  "row " + std::to_string(index) + " of " + name_);
@@ -89,14 +121,15 @@ class PythonCursor final : public data::Cursor {
   PythonCursor(nb::object iterator, std::string name, std::int64_t epoch, std::shared_ptr<PassCounts> counts)
       : iterator_(std::move(iterator)), name_(std::move(name)), epoch_(epoch), counts_(std::move(counts)) {}
   bool next(Row& out) override {
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
     const nb::object row = nb::steal(PyIter_Next(iterator_.get().ptr()));
     if (!row.is_valid()) {
       if (PyErr_Occurred()) throw nb::python_error();
-      UNDERTOW_CHECK(rows_ > 0 || counts_->rows == 0, DataError,
-                     "{} gave {} rows in an earlier epoch and none in epoch {}: its __iter__ returns an iterator that is "
-                     "used up. Let __iter__ start over, or pass a generator function",
-                     name_, counts_->rows.load(), epoch_ + 1);
+      UNDERTOW_CHECK(
+          rows_ > 0 || counts_->rows == 0, DataError,
+          "{} gave {} rows in an earlier epoch and none in epoch {}: its __iter__ returns an iterator that is "
+          "used up. Let __iter__ start over, or pass a generator function",
+          name_, counts_->rows.load(), epoch_ + 1);
       return false;
     }
     out = to_row(row, "row " + std::to_string(rows_) + " of " + name_);
@@ -119,7 +152,7 @@ class SequentialSource final : public data::Source {
   std::string name() const override { return name_; }
   std::int64_t size() const override { return -1; }
   std::unique_ptr<data::Cursor> open(std::int64_t epoch) override {
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
     return std::make_unique<PythonCursor>(open_.get()(), name_, epoch, counts_);
   }
   bool single_pass() const override { return single_; }
@@ -141,7 +174,7 @@ class PythonMap final : public data::MapOp {
   bool ordered() const override { return watch_.draws(); }
   int nice() const override { return 5; }
   Row operator()(const Row& in, const RowContext& context) override {
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
     const nb::object args = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(in.size())));
     for (std::size_t i = 0; i < in.size(); ++i)
       PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), to_numpy(in[i]).release().ptr());
@@ -201,20 +234,21 @@ class PythonSampler final : public data::Sampler {
  public:
   explicit PythonSampler(nb::object sampler) : sampler_(std::move(sampler)) {}
   std::int64_t size(std::int64_t rows) const override {
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
     if (size_ < 0) size_ = static_cast<std::int64_t>(indices().size());
     (void)rows;
     return size_;
   }
   void order(std::int64_t, std::uint64_t, std::int64_t, std::vector<std::int64_t>& out) const override {
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
     out = indices();
   }
 
  private:
   std::vector<std::int64_t> indices() const {
     std::vector<std::int64_t> out;
-    for (nb::handle i : nb::borrow<nb::object>(nb::iter(sampler_.get()))) out.push_back(nb::cast<std::int64_t>(nb::int_(i)));
+    for (nb::handle i : nb::borrow<nb::object>(nb::iter(sampler_.get())))
+      out.push_back(nb::cast<std::int64_t>(nb::int_(i)));
     return out;
   }
   SharedObject sampler_;

@@ -61,8 +61,8 @@ void bind_errors(nb::module_& m) {
   classes.file = error_class(m, "FileError", "A file or folder is missing or cannot be used.", classes.error,
                              PyExc_FileNotFoundError);
   classes.device = error_class(m, "DeviceError", "A device is unknown or failed.", classes.error, PyExc_RuntimeError);
-  classes.trace = error_class(m, "TraceError", "`construct` did what cannot be traced.", classes.error,
-                              PyExc_RuntimeError);
+  classes.trace =
+      error_class(m, "TraceError", "`construct` did what cannot be traced.", classes.error, PyExc_RuntimeError);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) { translate(p); });
 }
 

@@ -22,8 +22,8 @@ InitArg to_init(nb::handle object);  ///< throws TypeError or ValueError
 ActivationArg to_activation(nb::handle object);
 
 inline nn::IntPair int_pair(const Ints& v, const char* what) {
-  UNDERTOW_CHECK(v.values.size() == 1 || v.values.size() == 2, ValueError, "{} must be one or two integers, got {}", what,
-                 v.values.size());
+  UNDERTOW_CHECK(v.values.size() == 1 || v.values.size() == 2, ValueError, "{} must be one or two integers, got {}",
+                 what, v.values.size());
   return {v.values.front(), v.values.back()};
 }
 inline nn::Padding four(const Ints& v, const char* what) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module undertow._core: calls one function a bind file.
+#include <cstdlib>
+
 #include "python/src/cells.h"
 
 NB_MODULE(_core, m) {
   using namespace undertow::python;
+  // What a user's globals keep alive beyond the interpreter's end is no fault; our own tests want to know.
+  nb::set_leak_warnings(std::getenv("UNDERTOW_LEAK_CHECK") != nullptr);
   bind_errors(m);
   bind_dtypes(m);
   bind_tensor(m);

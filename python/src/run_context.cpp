@@ -50,7 +50,8 @@ constexpr Field kFields[] = {
     {"step_losses", [](const CallbackParams& p) { return nb::object(nb::cast(p.step_losses)); }},
     {"wait_seconds", [](const CallbackParams& p) { return nb::object(nb::float_(p.wait_seconds)); }},
     {"list_callback", [](const CallbackParams& p) { return nb::object(nb::cast(p.list_callback)); }},
-    {"metrics", [](const CallbackParams& p) {
+    {"metrics",
+     [](const CallbackParams& p) {
        nb::dict d;
        for (const auto& [name, value] : p.metrics) d[name.c_str()] = value;
        return nb::object(d);
@@ -96,34 +97,46 @@ void ContextHolder::end() {
 
 void bind_run_context(nb::module_& m) {
   nb::class_<ContextObject>(m, "RunContext", nb::dynamic_attr(), "A run, as callbacks see it.")
-      .def("original_args", [](nb::handle self) {
-        // One object a run, so that what callbacks add to it stays.
-        if (!nb::hasattr(self, "_params"))
-          nb::setattr(self, "_params", nb::cast(ParamsObject{nb::inst_ptr<ContextObject>(self)->link(), nb::dict()}));
-        return self.attr("_params");
-      }, "The run's state: cur_epoch_num, cur_step_num, batch_num, net_outputs, network, ... by attribute or key.")
-      .def("request_stop", [](const ContextObject& c) { c.get().request_stop(); },
-           "Ends the run at the next step border, or at the end of the command with the sink on.")
+      .def(
+          "original_args",
+          [](nb::handle self) {
+            // One object a run, so that what callbacks add to it stays.
+            if (!nb::hasattr(self, "_params"))
+              nb::setattr(self, "_params",
+                          nb::cast(ParamsObject{nb::inst_ptr<ContextObject>(self)->link(), nb::dict()}));
+            return self.attr("_params");
+          },
+          "The run's state: cur_epoch_num, cur_step_num, batch_num, net_outputs, network, ... by attribute or key.")
+      .def(
+          "request_stop", [](const ContextObject& c) { c.get().request_stop(); },
+          "Ends the run at the next step border, or at the end of the command with the sink on.")
       .def("get_stop_requested", [](const ContextObject& c) { return c.get().get_stop_requested(); });
   nb::class_<ParamsObject>(m, "CallbackParams")
-      .def("__getattr__", [](const ParamsObject& p, const std::string& name) {
-        nb::object found = find(p, name);
-        if (!found.is_valid()) throw nb::attribute_error(("the run's parameters have no '" + name + "'").c_str());
-        return found;
-      })
-      .def("__getitem__", [](const ParamsObject& p, const std::string& name) {
-        nb::object found = find(p, name);
-        if (!found.is_valid()) throw nb::key_error(name.c_str());
-        return found;
-      })
-      .def("get", [](const ParamsObject& p, const std::string& name, nb::object fallback) {
-        nb::object found = find(p, name);
-        return found.is_valid() ? found : fallback;
-      }, "key"_a, "default"_a.none() = nb::none())
-      .def("__setattr__", [](ParamsObject& p, const std::string& name, nb::handle v) { p.added[name.c_str()] = v; },
-           "name"_a, "value"_a.none())
-      .def("__setitem__", [](ParamsObject& p, const std::string& name, nb::handle v) { p.added[name.c_str()] = v; },
-           "name"_a, "value"_a.none())
+      .def("__getattr__",
+           [](const ParamsObject& p, const std::string& name) {
+             nb::object found = find(p, name);
+             if (!found.is_valid()) throw nb::attribute_error(("the run's parameters have no '" + name + "'").c_str());
+             return found;
+           })
+      .def("__getitem__",
+           [](const ParamsObject& p, const std::string& name) {
+             nb::object found = find(p, name);
+             if (!found.is_valid()) throw nb::key_error(name.c_str());
+             return found;
+           })
+      .def(
+          "get",
+          [](const ParamsObject& p, const std::string& name, nb::object fallback) {
+            nb::object found = find(p, name);
+            return found.is_valid() ? found : fallback;
+          },
+          "key"_a, "default"_a.none() = nb::none())
+      .def(
+          "__setattr__", [](ParamsObject& p, const std::string& name, nb::handle v) { p.added[name.c_str()] = v; },
+          "name"_a, "value"_a.none())
+      .def(
+          "__setitem__", [](ParamsObject& p, const std::string& name, nb::handle v) { p.added[name.c_str()] = v; },
+          "name"_a, "value"_a.none())
       .def("__contains__", [](const ParamsObject& p, const std::string& name) { return find(p, name).is_valid(); })
       .def("keys", &names)
       .def("__iter__", [](const ParamsObject& p) { return nb::iter(names(p)); })

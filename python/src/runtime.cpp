@@ -2,12 +2,38 @@
 // Context, seed, counters, gradients and compiled functions.
 #include "python/src/cells.h"
 #include "undertow/base/check.h"
+#include "undertow/ops/dispatch.h"
 #include "undertow/runtime/context.h"
 #include "undertow/runtime/session.h"
 #include "undertow/runtime/stats.h"
 
 namespace undertow::python {
 namespace {
+
+/// Lets the GIL go where an op may take long or wait: a run on another thread may hold the device, and may need the GIL
+/// for its data before it gives it up. Small ops keep it, since giving it up costs as much as they do.
+class GilDispatcher final : public ops::Dispatcher {
+ public:
+  explicit GilDispatcher(ops::Dispatcher& runtime) : runtime_(runtime) {}
+  std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::Attrs attrs) override {
+    if (!waits(inputs)) return runtime_.apply(op, std::move(inputs), std::move(attrs));
+    nb::gil_scoped_release release;
+    return runtime_.apply(op, std::move(inputs), std::move(attrs));
+  }
+  void assign(const Parameter& parameter, const Tensor& value) override { runtime_.assign(parameter, value); }
+  RandomKey random_key() override { return runtime_.random_key(); }
+
+ private:
+  static bool waits(const std::vector<Tensor>& inputs) {
+    constexpr std::int64_t kSmall = std::int64_t{1} << 16;
+    const runtime::Trace* trace = runtime::current_trace();
+    if (trace && trace->mode() == runtime::Trace::Mode::kCompile) return false;
+    bool large = other_thread_runs();
+    for (const Tensor& t : inputs) large = large || t.size() > kSmall;
+    return large && PyGILState_Check();
+  }
+  ops::Dispatcher& runtime_;
+};
 
 void flatten(nb::handle o, std::vector<Tensor>& out) {
   if (const Tensor* t = unwrap(o)) {
@@ -62,10 +88,10 @@ nb::tuple value_and_grad(nb::callable fn, nb::tuple args, nb::dict kwargs, const
     flatten(result, outputs);
     return std::vector<Tensor>{target_of(outputs, has_aux)};
   };
-  const std::vector<Tensor> grads =
-      outer ? outer->gradients(f()[0], wrt) : runtime::eager_value_and_grad(f, wrt).grads;
+  const std::vector<Tensor> grads = outer ? outer->gradients(f()[0], wrt) : runtime::eager_value_and_grad(f, wrt).grads;
   nb::list by_position, by_weight;
-  for (std::size_t i = 0; i < grads.size(); ++i) (i < positions.size() ? by_position : by_weight).append(wrap(grads[i]));
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    (i < positions.size() ? by_position : by_weight).append(wrap(grads[i]));
   return nb::make_tuple(result, nb::tuple(by_position), nb::tuple(by_weight));
 }
 
@@ -74,12 +100,13 @@ class CompiledFunction {
  public:
   CompiledFunction(std::string name, nb::callable build)
       : build_(std::move(build)),
-        step_(std::move(name),
-              [this](runtime::Trace&, const std::vector<Tensor>& inputs) {
-                nb::gil_scoped_acquire gil;
-                return nb::cast<std::vector<Tensor>>(build_(inputs));
-              },
-              false) {}
+        step_(
+            std::move(name),
+            [this](runtime::Trace&, const std::vector<Tensor>& inputs) {
+              nb::gil_scoped_acquire gil;
+              return nb::cast<std::vector<Tensor>>(build_(inputs));
+            },
+            false) {}
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
     nb::gil_scoped_release release;
     const std::uint64_t changes = nn::Cell::changes();
@@ -121,6 +148,8 @@ nb::object context_value(const std::string& key) {
 }  // namespace
 
 void bind_runtime(nb::module_& m) {
+  static GilDispatcher dispatcher(ops::dispatcher());
+  ops::set_dispatcher(&dispatcher);
   m.def("_stats", [] {
     const runtime::Stats s = runtime::stats();
     nb::dict d;
@@ -132,15 +161,18 @@ void bind_runtime(nb::module_& m) {
     return d;
   });
   m.def("_reset_stats", &runtime::reset_stats);
-  m.def("_set_context", [](std::optional<int> mode, std::optional<std::string> device, std::optional<bool> strict) {
-    ContextOptions o;
-    UNDERTOW_CHECK(!mode || *mode == GRAPH_MODE || *mode == PYNATIVE_MODE, ValueError,
-                   "set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), got {}", *mode);
-    if (mode) o.mode = static_cast<Mode>(*mode);
-    o.device_target = std::move(device);
-    o.strict_device = strict;
-    set_context(o);
-  }, "mode"_a.none() = nb::none(), "device_target"_a.none() = nb::none(), "strict_device"_a.none() = nb::none());
+  m.def(
+      "_set_context",
+      [](std::optional<int> mode, std::optional<std::string> device, std::optional<bool> strict) {
+        ContextOptions o;
+        UNDERTOW_CHECK(!mode || *mode == GRAPH_MODE || *mode == PYNATIVE_MODE, ValueError,
+                       "set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), got {}", *mode);
+        if (mode) o.mode = static_cast<Mode>(*mode);
+        o.device_target = std::move(device);
+        o.strict_device = strict;
+        set_context(o);
+      },
+      "mode"_a.none() = nb::none(), "device_target"_a.none() = nb::none(), "strict_device"_a.none() = nb::none());
   m.def("_context", &context_value, "key"_a);
   m.def("_set_seed", [](long long seed) { set_seed(seed); }, "seed"_a);
   m.def("_value_and_grad", &value_and_grad);

@@ -49,7 +49,12 @@ const Tensor* unwrap(nb::handle object) noexcept {
 }
 
 std::string user_line() {
-  if (!package_folder || !PyGILState_Check()) return {};
+  if (!package_folder) return {};
+  std::optional<nb::gil_scoped_acquire> gil;
+  if (!PyGILState_Check()) {
+    if (!PyGILState_GetThisThreadState()) return {};  // no Python on this thread
+    gil.emplace();
+  }
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
   std::string line;
@@ -163,15 +168,15 @@ Tensor get_item(const Tensor& x, nb::handle key) {
   };
   if (PyTuple_Check(key.ptr()))
     for (nb::handle k : nb::borrow<nb::tuple>(key)) add(k);
-  else
-    add(key);
+  else add(key);
   if (simple && arrays <= 1) return ops::index(x, items);
   if (runtime::current_trace() || !x.is_concrete()) {
     const std::string line = user_line();
-    throw TraceError(fmt::format("{}{}this index ({}) cannot be traced: inside a compiled or differentiated function a "
-                                 "tensor takes integers, slices, None, ... and one integer tensor. For a mask use "
-                                 "ops.where",
-                                 line, line.empty() ? "" : ": ", simple ? "several integer tensors" : "a bool mask"));
+    throw TraceError(
+        fmt::format("{}{}this index ({}) cannot be traced: inside a compiled or differentiated function a "
+                    "tensor takes integers, slices, None, ... and one integer tensor. For a mask use "
+                    "ops.where",
+                    line, line.empty() ? "" : ": ", simple ? "several integer tensors" : "a bool mask"));
   }
   return to_tensor(numpy_view(x).attr("__getitem__")(numpy_index(key)));
 }
@@ -179,9 +184,10 @@ Tensor get_item(const Tensor& x, nb::handle key) {
 void set_item(const Tensor& x, nb::handle key, nb::handle value) {
   if (runtime::current_trace() || !x.is_concrete()) {
     const std::string line = user_line();
-    throw TraceError(fmt::format("{}{}assigning to a part of a tensor cannot be traced yet; build the new tensor with "
-                                 "ops.where, ops.concat or ops.stack",
-                                 line, line.empty() ? "" : ": "));
+    throw TraceError(
+        fmt::format("{}{}assigning to a part of a tensor cannot be traced yet; build the new tensor with "
+                    "ops.where, ops.concat or ops.stack",
+                    line, line.empty() ? "" : ": "));
   }
   const Tensor* t = unwrap(value);
   numpy_view(x).attr("__setitem__")(numpy_index(key), t ? to_numpy(*t) : nb::borrow(value));
@@ -213,15 +219,14 @@ nb::object dlpack(const Tensor& t, nb::kwargs kwargs) {
   std::vector<std::size_t> shape(t.shape().begin(), t.shape().end());
   auto* keep = new Tensor(source);
   const nb::capsule owner(keep, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-  const nb::object array = nb::cast(nb::ndarray<nb::array_api>(source.data(), shape.size(), shape.data(), owner, nullptr, d,
-                                                  nb::device::cpu::value, 0));
+  const nb::object array = nb::cast(nb::ndarray<nb::array_api>(source.data(), shape.size(), shape.data(), owner,
+                                                               nullptr, d, nb::device::cpu::value, 0));
   return array.attr("__dlpack__")(**kwargs);
 }
 
 Tensor from_dlpack(nb::handle o) {
   nb::ndarray<nb::ro> a;
-  if (!nb::try_cast(o, a))
-    throw TypeError(fmt::format("{} offers no DLPack tensor in host memory", type_name_of(o)));
+  if (!nb::try_cast(o, a)) throw TypeError(fmt::format("{} offers no DLPack tensor in host memory", type_name_of(o)));
   UNDERTOW_CHECK(a.device_type() == nb::device::cpu::value, DeviceError,
                  "from_dlpack takes tensors in host memory, this one is on another device");
   const auto d = a.dtype();
@@ -265,22 +270,26 @@ std::optional<DType> optional_dtype(nb::handle o) {
 void bind_tensor(nb::module_& m) {
   auto tensor = nb::class_<TensorObject>(
       m, "Tensor", nb::pooled(512),
-      "Tensor(input_data, dtype=None)\n\nAn array of numbers or bools of up to 8 dimensions, row-major. `input_data` may "
-      "be an array in any memory order, a number, nested lists or a Tensor, and is copied. Without `dtype` it keeps its "
+      "Tensor(input_data, dtype=None)\n\nAn array of numbers or bools of up to 8 dimensions, row-major. `input_data` "
+      "may "
+      "be an array in any memory order, a number, nested lists or a Tensor, and is copied. Without `dtype` it keeps "
+      "its "
       "own, except that Python floats become float32. Raises TypeError for other data, ShapeError for ragged lists.");
-  tensor.def("__init__",
-             [](nb::pointer_and_handle<TensorObject> self, nb::handle data, nb::handle dtype, nb::handle shape,
-                nb::handle init) {
-               if (!init.is_none()) {
-                 construct<TensorObject>(self, nb::cast<Tensor>(nb::module_::import_("undertow.common.initializer")
-                                                                    .attr("initializer")(init, shape, dtype)));
-                 return;
-               }
-               if (data.is_none()) throw TypeError("Tensor() needs input_data, or init and shape");
-               construct<TensorObject>(self, to_tensor(data, optional_dtype(dtype)));
-             },
-             "input_data"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "shape"_a.none() = nb::none(),
-             "init"_a.none() = nb::none());
+  tensor.def(
+      "__init__",
+      [](nb::pointer_and_handle<TensorObject> self, nb::handle data, nb::handle dtype, nb::handle shape,
+         nb::handle init) {
+        if (!init.is_none()) {
+          construct<TensorObject>(
+              self, nb::cast<Tensor>(
+                        nb::module_::import_("undertow.common.initializer").attr("initializer")(init, shape, dtype)));
+          return;
+        }
+        if (data.is_none()) throw TypeError("Tensor() needs input_data, or init and shape");
+        construct<TensorObject>(self, to_tensor(data, optional_dtype(dtype)));
+      },
+      "input_data"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "shape"_a.none() = nb::none(),
+      "init"_a.none() = nb::none());
   tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
   tensor.attr("__array_priority__") = 1000;
 
@@ -296,12 +305,15 @@ void bind_tensor(nb::module_& m) {
       .def("init_data", [](nb::handle self, nb::args, nb::kwargs) { return nb::borrow(self); })
       .def("dim", [](const TensorObject& t) { return t.tensor.ndim(); })
       .def("numel", [](const TensorObject& t) { return t.tensor.size(); })
-      .def("asnumpy", [](const Tensor& t) { return to_numpy(t); }, "A NumPy array of its own with the values.")
-      .def("numpy", [](const Tensor& t) { return to_numpy(t); }, "A NumPy array of its own with the values.")
+      .def(
+          "asnumpy", [](const Tensor& t) { return to_numpy(t); }, "A NumPy array of its own with the values.")
+      .def(
+          "numpy", [](const Tensor& t) { return to_numpy(t); }, "A NumPy array of its own with the values.")
       .def("__array__", &array_protocol, "dtype"_a.none() = nb::none(), "copy"_a.none() = nb::none())
       .def("__dlpack__", &dlpack, "kwargs"_a, "The tensor's memory (a Parameter's: a copy) as a DLPack capsule.")
       .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); })
-      .def("item", [](const Tensor& t) { return item(t); }, "The only element as a Python number.")
+      .def(
+          "item", [](const Tensor& t) { return item(t); }, "The only element as a Python number.")
       .def("tolist", [](const Tensor& t) { return to_numpy(t).attr("tolist")(); })
       .def("__getitem__", &get_item, "key"_a.none())
       .def("__setitem__", &set_item, "key"_a.none(), "value"_a)
@@ -343,12 +355,15 @@ void bind_tensor(nb::module_& m) {
       .def("__repr__", [](const Tensor& t) { return format("tensor_repr", t); })
       .def("__format__",
            [](const Tensor& t, const nb::str& spec) -> nb::object {
-             if (nb::len(spec) == 0 || !t.is_concrete() || t.size() != 1) return nb::str(nb::handle(wrap(t))).attr("__format__")(spec);
+             if (nb::len(spec) == 0 || !t.is_concrete() || t.size() != 1)
+               return nb::str(nb::handle(wrap(t))).attr("__format__")(spec);
              return item(t).attr("__format__")(spec);
            })
-      .def("__hash__", [](nb::handle self) { return static_cast<Py_hash_t>(reinterpret_cast<std::intptr_t>(self.ptr()) >> 4); })
+      .def("__hash__",
+           [](nb::handle self) { return static_cast<Py_hash_t>(reinterpret_cast<std::intptr_t>(self.ptr()) >> 4); })
       .def("__copy__", [](const Tensor& t) { return ops::copy(t); })
-      .def("__deepcopy__", [](const Tensor& t, nb::handle) { return t.clone(); }, "memo"_a)
+      .def(
+          "__deepcopy__", [](const Tensor& t, nb::handle) { return t.clone(); }, "memo"_a)
       .def("__reduce__",
            [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(to_numpy(*unwrap(self)))); });
   m.def("from_dlpack", &from_dlpack, "external"_a, "A Tensor with a copy of any DLPack tensor in host memory.");
@@ -358,47 +373,54 @@ void bind_tensor(nb::module_& m) {
       m, "Parameter", nb::dynamic_attr(), nb::is_weak_referenceable(),
       "Parameter(default_input, name=None, requires_grad=True, layerwise_parallel=False)\n\nA Tensor that is state of "
       "a Cell: trained when `requires_grad`, written by assignment. Without a name it takes the attribute's.");
-  parameter.def("__init__",
-                [](nb::pointer_and_handle<TensorObject> self, nb::handle data, std::optional<std::string> name,
-                   bool requires_grad, bool, bool, nb::handle, nb::handle) {
-                  const Tensor* t = unwrap(data);
-                  UNDERTOW_CHECK(!t || t->is_concrete(), TraceError,
-                                 "a Parameter cannot be made of a traced tensor; create it in __init__");
-                  construct<ParameterObject>(self, Parameter(t ? *t : to_tensor(data), name.value_or(""), requires_grad));
-                },
-                "default_input"_a, "name"_a.none() = nb::none(), "requires_grad"_a = true,
-                "layerwise_parallel"_a = false, "parallel_optimizer"_a = true, "storage_format"_a.none() = nb::none(),
-                "device"_a.none() = nb::none());
+  parameter.def(
+      "__init__",
+      [](nb::pointer_and_handle<TensorObject> self, nb::handle data, std::optional<std::string> name,
+         bool requires_grad, bool, bool, nb::handle, nb::handle) {
+        const Tensor* t = unwrap(data);
+        UNDERTOW_CHECK(!t || t->is_concrete(), TraceError,
+                       "a Parameter cannot be made of a traced tensor; create it in __init__");
+        construct<ParameterObject>(self, Parameter(t ? *t : to_tensor(data), name.value_or(""), requires_grad));
+      },
+      "default_input"_a, "name"_a.none() = nb::none(), "requires_grad"_a = true, "layerwise_parallel"_a = false,
+      "parallel_optimizer"_a = true, "storage_format"_a.none() = nb::none(), "device"_a.none() = nb::none());
   parameter_type = reinterpret_cast<PyTypeObject*>(parameter.ptr());
-  parameter.def_prop_rw("name", [](const Parameter& p) { return p.name().empty() ? "Parameter" : p.name(); },
-                        [](const Parameter& p, std::string name) { p.set_name(std::move(name)); })
-      .def_prop_rw("requires_grad", [](const Parameter& p) { return p.requires_grad(); },
-                   [](const Parameter& p, bool value) { p.set_requires_grad(value); })
+  parameter
+      .def_prop_rw(
+          "name", [](const Parameter& p) { return p.name().empty() ? "Parameter" : p.name(); },
+          [](const Parameter& p, std::string name) { p.set_name(std::move(name)); })
+      .def_prop_rw(
+          "requires_grad", [](const Parameter& p) { return p.requires_grad(); },
+          [](const Parameter& p, bool value) { p.set_requires_grad(value); })
       .def_prop_ro("data", [](nb::handle self) { return nb::borrow(self); })
-      .def("value", [](const Parameter& p) { return ops::copy(p); }, "The current value as a plain Tensor.")
-      .def("set_data",
-           [](nb::handle self, nb::handle data, bool slice_shape) {
-             const Parameter p = Parameter::of(*unwrap(self));
-             const Tensor* given = unwrap(data);
-             const Tensor t = given ? *given : to_tensor(data);
-             UNDERTOW_CHECK(t.shape() == p.shape(), ShapeError, "Parameter '{}' has shape {}, the data has {}", p.name(),
-                            p.shape().str(), t.shape().str());
-             (void)slice_shape;
-             ops::assign(p, t);
-             return nb::borrow(self);
-           },
-           "data"_a, "slice_shape"_a = false, "Takes the values of `data`, which must have the same shape.")
-      .def("clone",
-           [](const Parameter& p, nb::handle init) {
-             if (init.is_none() || (nb::isinstance<nb::str>(init) && nb::cast<std::string>(init) == "same"))
-               return Tensor(Parameter(p, p.name(), p.requires_grad()));
-             const nb::object t = nb::module_::import_("undertow.common.initializer")
-                                      .attr("initializer")(init, p.shape(), dtype_object(p.dtype()));
-             return Tensor(Parameter(nb::cast<Tensor>(t), p.name(), p.requires_grad()));
-           },
-           "init"_a = "same")
-      .def("__deepcopy__", [](const Parameter& p, nb::handle) { return Tensor(Parameter(p, p.name(), p.requires_grad())); },
-           "memo"_a)
+      .def(
+          "value", [](const Parameter& p) { return ops::copy(p); }, "The current value as a plain Tensor.")
+      .def(
+          "set_data",
+          [](nb::handle self, nb::handle data, bool slice_shape) {
+            const Parameter p = Parameter::of(*unwrap(self));
+            const Tensor* given = unwrap(data);
+            const Tensor t = given ? *given : to_tensor(data);
+            UNDERTOW_CHECK(t.shape() == p.shape(), ShapeError, "Parameter '{}' has shape {}, the data has {}", p.name(),
+                           p.shape().str(), t.shape().str());
+            (void)slice_shape;
+            ops::assign(p, t);
+            return nb::borrow(self);
+          },
+          "data"_a, "slice_shape"_a = false, "Takes the values of `data`, which must have the same shape.")
+      .def(
+          "clone",
+          [](const Parameter& p, nb::handle init) {
+            if (init.is_none() || (nb::isinstance<nb::str>(init) && nb::cast<std::string>(init) == "same"))
+              return Tensor(Parameter(p, p.name(), p.requires_grad()));
+            const nb::object t = nb::module_::import_("undertow.common.initializer")
+                                     .attr("initializer")(init, p.shape(), dtype_object(p.dtype()));
+            return Tensor(Parameter(nb::cast<Tensor>(t), p.name(), p.requires_grad()));
+          },
+          "init"_a = "same")
+      .def(
+          "__deepcopy__",
+          [](const Parameter& p, nb::handle) { return Tensor(Parameter(p, p.name(), p.requires_grad())); }, "memo"_a)
       .def("__repr__", [](const Tensor& t) { return format("parameter_repr", t); })
       .def("__reduce__", [](nb::handle self) {
         const Parameter p = Parameter::of(*unwrap(self));

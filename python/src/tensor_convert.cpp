@@ -30,8 +30,18 @@ bool dtype_of_format(const char* format, Py_ssize_t itemsize, DType& out) {
   };
   switch (*format) {
     case '?': return out = DType::kBool, true;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return integer(true);
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': return integer(false);
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n': return integer(true);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N': return integer(false);
     case 'e': return out = DType::kFloat16, true;
     case 'f': return out = DType::kFloat32, true;
     case 'd': return out = DType::kFloat64, true;
@@ -48,8 +58,7 @@ struct Buffer {
 };
 
 [[noreturn]] void refuse(nb::handle object, const char* why) {
-  throw TypeError(fmt::format("cannot make a Tensor of {} {}: {}", type_name_of(object),
-                              repr_of(object), why));
+  throw TypeError(fmt::format("cannot make a Tensor of {} {}: {}", type_name_of(object), repr_of(object), why));
 }
 
 }  // namespace
@@ -88,10 +97,10 @@ Tensor from_array(nb::handle object) {
   }
   DType dtype;
   if (!dtype_of_format(format, b.view.itemsize, dtype))
-    throw TypeError(fmt::format("cannot make a Tensor of {} with elements of type '{}'; it takes bool, (u)int8 to "
-                                "(u)int64, float16, bfloat16, float32 and float64",
-                                type_name_of(object),
-                                nb::hasattr(object, "dtype") ? text_of(object.attr("dtype")) : format));
+    throw TypeError(
+        fmt::format("cannot make a Tensor of {} with elements of type '{}'; it takes bool, (u)int8 to "
+                    "(u)int64, float16, bfloat16, float32 and float64",
+                    type_name_of(object), nb::hasattr(object, "dtype") ? text_of(object.attr("dtype")) : format));
   Shape shape;
   std::vector<std::int64_t> strides;
   UNDERTOW_CHECK(b.view.ndim <= Shape::kMaxRank, ShapeError, "a tensor has at most {} dimensions, the array has {}",
@@ -227,8 +236,8 @@ std::optional<DType> find_dtype(nb::handle o) {
 
 DType to_dtype(nb::handle o) {
   if (const auto d = find_dtype(o)) return *d;
-  throw TypeError(fmt::format("{} is not a dtype; it may be one of Undertow's (undertow.float32), NumPy's, or a name",
-                              repr_of(o)));
+  throw TypeError(
+      fmt::format("{} is not a dtype; it may be one of Undertow's (undertow.float32), NumPy's, or a name", repr_of(o)));
 }
 
 nb::object dtype_object(DType dtype) { return nb::borrow(dtype_objects[static_cast<int>(dtype)]); }
@@ -237,19 +246,22 @@ void bind_dtypes(nb::module_& m) {
   nb::class_<DTypeObject>(m, "dtype", "Element type of tensors. Equal to NumPy's dtype of the same name.")
       .def_prop_ro("name", [](const DTypeObject& d) { return std::string(numpy_name_of(d.value)); })
       .def_prop_ro("itemsize", [](const DTypeObject& d) { return size_of(d.value); })
-      .def("__eq__",
-           [](const DTypeObject& d, nb::handle other) {
-             const auto o = find_dtype(other);
-             return o && *o == d.value;
-           }, nb::arg().none())
+      .def(
+          "__eq__",
+          [](const DTypeObject& d, nb::handle other) {
+            const auto o = find_dtype(other);
+            return o && *o == d.value;
+          },
+          nb::arg().none())
       .def("__hash__", [](const DTypeObject& d) { return static_cast<int>(d.value); })
       .def("__str__", [](const DTypeObject& d) { return std::string(name_of(d.value)); })
       .def("__repr__", [](const DTypeObject& d) { return "undertow." + std::string(numpy_name_of(d.value)); })
       .def("__reduce__", [](const DTypeObject& d) {  // a name in this module
         return d.value == DType::kBool ? std::string("bool_") : std::string(numpy_name_of(d.value));
       });
-  m.def("dtype_of", [](nb::handle o) { return dtype_object(to_dtype(o)); }, nb::arg("dtype").none(),
-        "The dtype that a NumPy dtype, a name or a Python type stands for. Raises TypeError.");
+  m.def(
+      "dtype_of", [](nb::handle o) { return dtype_object(to_dtype(o)); }, nb::arg("dtype").none(),
+      "The dtype that a NumPy dtype, a name or a Python type stands for. Raises TypeError.");
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto name = std::string(numpy_name_of(static_cast<DType>(i)));
     const nb::object object = nb::cast(DTypeObject{static_cast<DType>(i)});

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model, callbacks and metrics. A run releases the GIL as a whole; hooks and cells that are written in Python take it.
-#include "undertow/train/model.h"
-
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
 
 #include "python/src/cells.h"
 #include "python/src/run_context.h"
 #include "undertow/base/check.h"
+#include "undertow/train/model.h"
 
 namespace undertow::python {
 namespace {
@@ -18,19 +22,35 @@ using nn::Metric;
 
 // ---- Callbacks
 
-constexpr std::array kHooks = {"on_train_begin", "on_train_epoch_begin", "on_train_step_begin", "on_train_step_end",
-                               "on_train_epoch_end", "on_train_end", "on_eval_begin", "on_eval_epoch_begin",
-                               "on_eval_step_begin", "on_eval_step_end", "on_eval_epoch_end", "on_eval_end", "begin",
-                               "epoch_begin", "step_begin", "step_end", "epoch_end", "end", "__enter__", "__exit__"};
+constexpr std::array kHooks = {"on_train_begin",
+                               "on_train_epoch_begin",
+                               "on_train_step_begin",
+                               "on_train_step_end",
+                               "on_train_epoch_end",
+                               "on_train_end",
+                               "on_eval_begin",
+                               "on_eval_epoch_begin",
+                               "on_eval_step_begin",
+                               "on_eval_step_end",
+                               "on_eval_epoch_end",
+                               "on_eval_end",
+                               "begin",
+                               "epoch_begin",
+                               "step_begin",
+                               "step_end",
+                               "epoch_end",
+                               "end",
+                               "__enter__",
+                               "__exit__"};
 /// A C++ callback class that Python has derived from. Which hooks Python overrides is found out once per run, so that
 /// the others cost no GIL.
 template <typename Base>
 class PyCallback : public Base {
  public:
   using Base::Base;
-#define UNDERTOW_HOOK(index, name)                                 \
-  void name(RunContext& c) override {                              \
-    if (!this->template call<index>(c)) Base::name(c);             \
+#define UNDERTOW_HOOK(index, name)                     \
+  void name(RunContext& c) override {                  \
+    if (!this->template call<index>(c)) Base::name(c); \
   }
   UNDERTOW_HOOK(0, on_train_begin)
   UNDERTOW_HOOK(1, on_train_epoch_begin)
@@ -100,15 +120,20 @@ void bind_callbacks(nb::module_& m) {
   nb::class_<Callback, PyCallback<Callback>> c(
       m, "Callback", nb::intrusive_ptr<Callback>([](Callback* cb, PyObject* self) noexcept { cb->set_self_py(self); }),
       nb::dynamic_attr(), nb::is_weak_referenceable(),
-      "What runs on the host around epochs and steps: derive from it and override on_train_begin, on_train_epoch_begin, "
-      "on_train_step_begin, on_train_step_end, on_train_epoch_end, on_train_end, or the same with on_eval_. Each gets a "
+      "What runs on the host around epochs and steps: derive from it and override on_train_begin, "
+      "on_train_epoch_begin, "
+      "on_train_step_begin, on_train_step_end, on_train_epoch_end, on_train_end, or the same with on_eval_. Each gets "
+      "a "
       "RunContext. With the sink on, step hooks run once a command.");
   c.def("__init__", [](nb::pointer_and_handle<Callback> self) { construct_callback(self); });
   // The base hooks call the older names, which a Python class may have overridden: they are virtual from there on.
   const auto base = [&c](const char* name, const char* legacy) {
-    c.def(name, [legacy](nb::handle self, nb::handle context) {
-      if (override_of(self.ptr(), legacy)) self.attr(legacy)(context);
-    }, "run_context"_a);
+    c.def(
+        name,
+        [legacy](nb::handle self, nb::handle context) {
+          if (override_of(self.ptr(), legacy)) self.attr(legacy)(context);
+        },
+        "run_context"_a);
   };
   base("on_train_begin", "begin"), base("on_eval_begin", "begin");
   base("on_train_epoch_begin", "epoch_begin"), base("on_eval_epoch_begin", "epoch_begin");
@@ -122,21 +147,35 @@ void bind_callbacks(nb::module_& m) {
   c.def("__exit__", [](nb::handle, const nb::args&) {});
 
   nb::class_<LossMonitorImpl, Callback, PyCallback<LossMonitorImpl>> loss(
-      m, "LossMonitor", "Prints `epoch: E step: S, loss is L` every per_print_times steps (0: never), and ends the run "
+      m, "LossMonitor",
+      "Prints `epoch: E step: S, loss is L` every per_print_times steps (0: never), and ends the run "
       "with a ValueError at a loss that is not finite.");
-  loss.def("__init__", [](nb::pointer_and_handle<LossMonitorImpl> self, std::int64_t every) { construct_callback(self, every); },
-           "per_print_times"_a = 1);
-  loss.def("on_train_begin", [](LossMonitorImpl& self, const ContextObject& c) { self.LossMonitorImpl::on_train_begin(c.get()); }, "run_context"_a);
-  loss.def("on_train_step_end", [](LossMonitorImpl& self, const ContextObject& c) { self.LossMonitorImpl::on_train_step_end(c.get()); }, "run_context"_a);
+  loss.def(
+      "__init__",
+      [](nb::pointer_and_handle<LossMonitorImpl> self, std::int64_t every) { construct_callback(self, every); },
+      "per_print_times"_a = 1);
+  loss.def(
+      "on_train_begin",
+      [](LossMonitorImpl& self, const ContextObject& c) { self.LossMonitorImpl::on_train_begin(c.get()); },
+      "run_context"_a);
+  loss.def(
+      "on_train_step_end",
+      [](LossMonitorImpl& self, const ContextObject& c) { self.LossMonitorImpl::on_train_step_end(c.get()); },
+      "run_context"_a);
   nb::class_<TimeMonitorImpl, Callback, PyCallback<TimeMonitorImpl>> time(
       m, "TimeMonitor", "Prints `Train epoch time: T ms, per step time: S ms` after each epoch.");
-  time.def("__init__",
-           [](nb::pointer_and_handle<TimeMonitorImpl> self, std::optional<std::int64_t> size, bool data_time) {
-             construct_callback(self, size, data_time);
-           },
-           "data_size"_a.none() = nb::none(), "data_time"_a = false);
-  time.def("epoch_begin", [](TimeMonitorImpl& self, const ContextObject& c) { self.TimeMonitorImpl::epoch_begin(c.get()); }, "run_context"_a);
-  time.def("epoch_end", [](TimeMonitorImpl& self, const ContextObject& c) { self.TimeMonitorImpl::epoch_end(c.get()); }, "run_context"_a);
+  time.def(
+      "__init__",
+      [](nb::pointer_and_handle<TimeMonitorImpl> self, std::optional<std::int64_t> size, bool data_time) {
+        construct_callback(self, size, data_time);
+      },
+      "data_size"_a.none() = nb::none(), "data_time"_a = false);
+  time.def(
+      "epoch_begin", [](TimeMonitorImpl& self, const ContextObject& c) { self.TimeMonitorImpl::epoch_begin(c.get()); },
+      "run_context"_a);
+  time.def(
+      "epoch_end", [](TimeMonitorImpl& self, const ContextObject& c) { self.TimeMonitorImpl::epoch_end(c.get()); },
+      "run_context"_a);
 }
 
 // ---- Metrics
@@ -189,10 +228,13 @@ void bind_metrics(nb::module_& m) {
       nb::dynamic_attr(), "Base of metrics: derive from it and define clear(), update(output, label) and eval().");
   c.def(nb::init<>());
   c.def("clear", abstract("clear")).def("update", abstract("update")).def("eval", abstract("eval"));
-  c.def("set_indexes", [](nb::handle self, nb::handle indexes) {
-    nb::setattr(self, "_indexes", nb::list(indexes));
-    return nb::borrow(self);
-  }, "indexes"_a, "Which of (loss, output, label) update() gets.");
+  c.def(
+      "set_indexes",
+      [](nb::handle self, nb::handle indexes) {
+        nb::setattr(self, "_indexes", nb::list(indexes));
+        return nb::borrow(self);
+      },
+      "indexes"_a, "Which of (loss, output, label) update() gets.");
   const auto convert = [](nb::handle o) { return unwrap(o) ? *unwrap(o) : to_tensor(o); };
   nb::class_<nn::AccuracyImpl, Metric> accuracy(m, "Accuracy", "Share of rows whose largest output is at the label.");
   accuracy.def(nb::init<const std::string&>(), "eval_type"_a = "classification")
@@ -220,6 +262,51 @@ void bind_metrics(nb::module_& m) {
 
 // ---- Model
 
+/// The runs in progress: a thread that trains must be out of the pipeline before the interpreter ends.
+struct Runs {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::multiset<Model*> models;
+  std::atomic<int> count{0};
+};
+Runs& runs() {
+  static auto* r = new Runs;
+  return *r;
+}
+
+thread_local int runs_of_this_thread = 0;
+
+class RunScope {
+ public:
+  explicit RunScope(Model& m) : model_(&m) {
+    const std::lock_guard lock(runs().mutex);
+    runs().models.insert(model_);
+    ++runs().count;
+    ++runs_of_this_thread;
+  }
+  ~RunScope() {
+    const std::lock_guard lock(runs().mutex);
+    runs().models.erase(runs().models.find(model_));
+    --runs().count;
+    --runs_of_this_thread;
+    runs().ended.notify_all();
+  }
+
+ private:
+  nb::gil_scoped_release release_;  // first, so that it ends last
+  Model* model_;
+};
+
+/// Asks every run to stop at its next step border, and waits for that.
+void stop_runs() {
+  nb::gil_scoped_release release;
+  std::unique_lock lock(runs().mutex);
+  for (int i = 0; i < 100 && !runs().models.empty(); ++i) {
+    for (Model* m : runs().models) m->request_stop();
+    runs().ended.wait_for(lock, std::chrono::milliseconds(50));
+  }
+}
+
 /// Signals are handled by Python's main thread only; elsewhere there is nothing to ask.
 PollHook signal_poll() {
   return [] {
@@ -237,43 +324,62 @@ void print_python_line(std::string_view line) {
   file.attr("flush")();
 }
 
+/// A callback or a cell may hold its model: then both go together.
+int model_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const Model& m = *nb::inst_ptr<Model>(self);
+  if (m.network()) Py_VISIT(static_cast<PyObject*>(m.network()->self_py()));
+  if (m.loss_fn()) Py_VISIT(static_cast<PyObject*>(m.loss_fn()->self_py()));
+  if (m.optimizer()) Py_VISIT(static_cast<PyObject*>(m.optimizer()->self_py()));
+  for (const nn::NamedMetric& named : m.metrics()) Py_VISIT(static_cast<PyObject*>(named.metric->self_py()));
+  return 0;
+}
+PyType_Slot model_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(model_traverse)}, {0, nullptr}};
+
 void bind_model(nb::module_& m) {
   set_line_printer(&print_python_line);
-  nb::class_<Model>(m, "Model")
-      .def("__init__",
-           [](Model* self, Ref<nn::Cell> network, Ref<nn::Cell> loss, Ref<nn::OptimizerCell> optimizer,
-              const std::vector<std::pair<std::string, Ref<Metric>>>& metrics, Ref<nn::Cell> eval_network,
-              std::array<int, 3> indexes, std::string amp_level) {
-             ModelOptions o;
-             for (const auto& [name, metric] : metrics) o.metrics.emplace_back(name, metric);
-             o.eval_network = std::move(eval_network);
-             o.eval_indexes = indexes;
-             o.amp_level = std::move(amp_level);
-             new (self) Model(std::move(network), std::move(loss), std::move(optimizer), std::move(o));
-           }, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+  nb::class_<Model>(m, "Model", nb::type_slots(model_slots))
+      .def(
+          "__init__",
+          [](Model* self, Ref<nn::Cell> network, Ref<nn::Cell> loss, Ref<nn::OptimizerCell> optimizer,
+             const std::vector<std::pair<std::string, Ref<Metric>>>& metrics, Ref<nn::Cell> eval_network,
+             std::array<int, 3> indexes, std::string amp_level) {
+            ModelOptions o;
+            for (const auto& [name, metric] : metrics) o.metrics.emplace_back(name, metric);
+            o.eval_network = std::move(eval_network);
+            o.eval_indexes = indexes;
+            o.amp_level = std::move(amp_level);
+            new (self) Model(std::move(network), std::move(loss), std::move(optimizer), std::move(o));
+          },
+          nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
       .def("train",
-           [](Model& self, std::int64_t epoch, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks, bool sink,
-              std::int64_t sink_size, std::int64_t initial_epoch) {
-             nb::gil_scoped_release release;
+           [](Model& self, std::int64_t epoch, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks,
+              bool sink, std::int64_t sink_size, std::int64_t initial_epoch) {
+             const RunScope run(self);
              self.train(epoch, dataset, {std::move(callbacks), sink, sink_size, initial_epoch, signal_poll()});
            })
       .def("eval",
            [](Model& self, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks, bool sink) {
-             nb::gil_scoped_release release;
+             const RunScope run(self);
              return self.eval(dataset, {std::move(callbacks), sink, signal_poll()});
            })
-      .def("predict", [](Model& self, const std::vector<Tensor>& inputs) {
-        std::vector<Tensor> out;
-        {
-          nb::gil_scoped_release release;
-          out = self.predict(inputs);
-        }
-        return out;
-      })
+      .def("predict",
+           [](Model& self, const std::vector<Tensor>& inputs) {
+             std::vector<Tensor> out;
+             {
+               nb::gil_scoped_release release;
+               out = self.predict(inputs);
+             }
+             return out;
+           })
       .def("request_stop", &Model::request_stop);
+  m.def("_stop_runs", &stop_runs);
 }
 
 }  // namespace
+
+bool other_thread_runs() { return runs().count.load(std::memory_order_relaxed) > runs_of_this_thread; }
 
 void bind_train(nb::module_& m, nb::module_& layers) {
   bind_run_context(m);

@@ -4,6 +4,7 @@
 The API follows MindSpore's: `Tensor`, `Parameter`, `nn`, `ops`, `dataset`, `Model`, callbacks, `set_context`, `jit`.
 """
 
+import atexit as _atexit
 import importlib as _importlib
 import os as _os
 
@@ -41,6 +42,19 @@ from undertow._core import (  # noqa: E402, F401
 
 _core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
+
+def _at_exit():
+    """Ends the threads that may run Python, while there is a Python to run."""
+    _core.train._stop_runs()
+    _core.data._close_iterators()
+
+
+_atexit.register(_at_exit)
+
+for _class in (Tensor, Parameter):
+    _class.__module__ = "undertow"
+
+tensor = Tensor
 half, single, double = float16, float32, float64
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
 __version__ = "0.1.0"
@@ -61,6 +75,8 @@ def __getattr__(name):
     """Imports submodules and the less urgent names on first use."""
     if name in _MODULES:
         value = _importlib.import_module(f"undertow.{name}")
+    elif name == "dtype":
+        value = _importlib.import_module("undertow.common.dtype")
     elif name in _HOME:
         value = getattr(_importlib.import_module(_HOME[name]), name)
     else:
@@ -70,4 +86,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_HOME, *_MODULES} - {"_importlib", "_os", "_name", "_value"})
+    return sorted(
+        {*globals(), *_HOME, *_MODULES, "dtype"} - {"_atexit", "_importlib", "_os", "_name", "_value", "_class"}
+    )

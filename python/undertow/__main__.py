@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m undertow script.py args...: runs a MindSpore script on Undertow, as `python script.py args...` would run it."""
+"""python -m undertow script.py args...: runs a MindSpore script on Undertow, otherwise as a plain run would."""
 
+import atexit
 import builtins
 import os
 import sys
@@ -35,6 +36,13 @@ def _load(path):
         raise ValueError(f"{path} is not Python that this version understands: {where}{error.msg}{shown}") from None
 
 
+def _clear(names):
+    """Drops the script's objects while the interpreter is still whole."""
+    for name in list(names):
+        if name != "__builtins__":
+            names[name] = None
+
+
 def main(argv):
     """Runs the script named by argv[0]; returns the exit status."""
     if not argv or argv[0] in ("-h", "--help"):
@@ -54,6 +62,7 @@ def main(argv):
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=path, __builtins__=builtins, __cached__=None)
     sys.modules["__main__"] = module
+    atexit.register(_clear, module.__dict__)
     sys.argv[:] = argv
     sys.path[0] = os.path.dirname(os.path.abspath(path))
     try:

@@ -22,6 +22,7 @@ TEST(Parse, RoundTrip) {
 }
 
 TEST(Parse, GapsInNumbering) {
+  test_op("test.add");
   const Graph g = parse("%7: Float32[2] = input capture \"x\"\n%3: Float32[2] = test.add(%7, %7)\nreturn %3");
   EXPECT_EQ(g.values.size(), 8u);
   EXPECT_EQ(g.inputs[0].kind, Input::kCapture);

@@ -88,7 +88,8 @@ def np_conv2d(x, w, stride=1, pad=(0, 0, 0, 0)):
 def np_pool(reduce, x, k, s):
     oh, ow = (x.shape[2] - k) // s + 1, (x.shape[3] - k) // s + 1
     rows = [
-        np.stack([reduce(x[:, :, i * s : i * s + k, j * s : j * s + k], axis=(2, 3)) for j in range(ow)], -1) for i in range(oh)
+        np.stack([reduce(x[:, :, i * s : i * s + k, j * s : j * s + k], axis=(2, 3)) for j in range(ow)], -1)
+        for i in range(oh)
     ]
     return np.stack(rows, 2)
 
@@ -136,7 +137,13 @@ ELEMENTWISE = [
     compare("less_equal", np.less_equal),
     compare("greater", np.greater),
     compare("greater_equal", np.greater_equal),
-    Case("where", lambda x, y: ops.where(x > y, x, y * 2), lambda x, y: np.where(x > y, x, y * 2), [(3, 4), (4,)], nan=False),
+    Case(
+        "where",
+        lambda x, y: ops.where(x > y, x, y * 2),
+        lambda x, y: np.where(x > y, x, y * 2),
+        [(3, 4), (4,)],
+        nan=False,
+    ),
     Case("clip", lambda x: ops.clip(x, -1.2, 1.7), lambda x: np.clip(x, -1.2, 1.7)),
     Case("gelu_like", lambda x: 0.5 * x * (1 + ops.erf(x / 2**0.5)), lambda x: 0.5 * x * (1 + erf(x / 2**0.5))),
     Case("scalar_mix", lambda x: 2 - x / 3 + x**2, lambda x: 2 - x / 3 + x**2),

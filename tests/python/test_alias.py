@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m undertow script.py: MindSpore's names, plain behaviour of the script, clear refusals."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 
-def run(tmp_path, text, *args, name="script.py", cwd=None):
-    path = tmp_path / name
+def run(tmp_path, text, *args):
+    path = tmp_path / "script.py"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return subprocess.run(
-        [sys.executable, "-m", "undertow", str(path), *args], capture_output=True, text=True, cwd=cwd, timeout=120
-    )
+    command = [sys.executable, "-m", "undertow", str(path), *args]
+    # Objects that outlive the interpreter are reported on stderr.
+    env = os.environ | {"UNDERTOW_LEAK_CHECK": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
 
 
 def good(result):
@@ -139,15 +141,12 @@ def test_importing_is_light():
         "print([m for m in sys.modules if m.startswith('undertow.')])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "['undertow._core', 'undertow._core.ops', 'undertow._core.nn', 'undertow._core.data', 'undertow._core.train']\n" or (
-        "dataset" not in out and "undertow.nn" not in out
-    )
+    assert "'undertow._core'" in out and "'undertow.nn'" not in out and "'undertow.dataset'" not in out
     kept = "import os; os.environ['OMP_WAIT_POLICY'] = 'ACTIVE'; import undertow; print(os.environ['OMP_WAIT_POLICY'])"
     assert subprocess.run([sys.executable, "-c", kept], capture_output=True, text=True).stdout == "ACTIVE\n"
 
 
 def test_nothing_is_leaked(tmp_path):
-    """nanobind reports objects that outlive the interpreter."""
     result = run(tmp_path, """
 import numpy as np
 import mindspore as ms
@@ -165,7 +164,8 @@ class Own(ms.Callback):
         self.params = context.original_args()
 
 net = Net()
-data = ds.GeneratorDataset(lambda: ((np.float32([i]), np.float32([i])) for i in range(8)), ["x", "y"]).map(lambda x: x, "x").batch(2)
+rows = lambda: ((np.float32([i]), np.float32([i])) for i in range(8))
+data = ds.GeneratorDataset(rows, ["x", "y"]).map(lambda x: x, "x").batch(2)
 model = ms.Model(net, nn.MSELoss(), nn.Adam(net.trainable_params()), metrics={"loss"})
 model.train(1, data, [Own(), ms.LossMonitor(0)], dataset_sink_mode=True)
 model.eval(data)

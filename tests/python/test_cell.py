@@ -302,22 +302,54 @@ def test_shared_cells_and_parameters_appear_once():
 
 
 LAYERS = [
-    (nn.Dense, dict(in_channels=2, out_channels=3, weight_init="ones", bias_init=0.5, has_bias=True, activation="relu"), (2, 2)),
-    (nn.Conv2d, dict(in_channels=1, out_channels=2, kernel_size=(3, 2), stride=2, pad_mode="pad", padding=1, dilation=1,
-                     group=1, has_bias=True, weight_init="normal", bias_init="zeros", data_format="NCHW"), (1, 1, 5, 5)),
-    (nn.BatchNorm2d, dict(num_features=2, eps=1e-3, momentum=0.8, affine=True, gamma_init="ones"), (2, 2, 3, 3)),
-    (nn.MaxPool2d, dict(kernel_size=2, stride=2, pad_mode="valid"), (1, 1, 4, 4)),
-    (nn.AvgPool2d, dict(kernel_size=2, stride=2, pad_mode="same"), (1, 1, 5, 5)),
-    (nn.Flatten, dict(start_dim=1, end_dim=-1), (2, 3, 4)),
-    (nn.Dropout, dict(p=0.3), (2, 2)),
-    (nn.Softmax, dict(axis=0), (2, 2)),
-]  # fmt: skip
+    (
+        nn.Dense,
+        {
+            "in_channels": 2,
+            "out_channels": 3,
+            "weight_init": "ones",
+            "bias_init": 0.5,
+            "has_bias": True,
+            "activation": "relu",
+        },
+        (2, 2),
+    ),
+    (
+        nn.Conv2d,
+        {
+            "in_channels": 1,
+            "out_channels": 2,
+            "kernel_size": (3, 2),
+            "stride": 2,
+            "pad_mode": "pad",
+            "padding": 1,
+            "dilation": 1,
+            "group": 1,
+            "has_bias": True,
+            "weight_init": "normal",
+            "bias_init": "zeros",
+            "data_format": "NCHW",
+        },
+        (1, 1, 5, 5),
+    ),
+    (
+        nn.BatchNorm2d,
+        {"num_features": 2, "eps": 1e-3, "momentum": 0.8, "affine": True, "gamma_init": "ones"},
+        (2, 2, 3, 3),
+    ),
+    (nn.MaxPool2d, {"kernel_size": 2, "stride": 2, "pad_mode": "valid"}, (1, 1, 4, 4)),
+    (nn.AvgPool2d, {"kernel_size": 2, "stride": 2, "pad_mode": "same"}, (1, 1, 5, 5)),
+    (nn.Flatten, {"start_dim": 1, "end_dim": -1}, (2, 3, 4)),
+    (nn.Softmax, {"axis": 0}, (2, 2)),
+]
 
 
 @pytest.mark.parametrize("layer, options, shape", LAYERS, ids=lambda v: getattr(v, "__name__", ""))
 def test_layer_arguments(layer, options, shape):
     by_name = layer(**options)
-    assert by_name(ones(*shape)).shape == layer(*options.values())(ones(*shape)).shape if layer is not nn.Dropout else True
+    assert (
+        by_name(ones(*shape)).shape == layer(*options.values())(ones(*shape)).shape if layer is not nn.Dropout else True
+    )
 
 
 def test_layer_defaults():

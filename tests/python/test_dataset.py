@@ -117,7 +117,12 @@ def test_other_operations():
     train, test = plain().split([0.8, 0.2])
     for _ in range(2):
         assert sorted(values(train)[0] + values(test)[0]) == list(range(10))
-    for call in (lambda: plain().shuffle(1), lambda: plain().take(0), lambda: plain().repeat(0), lambda: plain().project("z")):
+    for call in (
+        lambda: plain().shuffle(1),
+        lambda: plain().take(0),
+        lambda: plain().repeat(0),
+        lambda: plain().project("z"),
+    ):
         with pytest.raises((ValueError, KeyError)):
             call()
 
@@ -154,7 +159,9 @@ def test_native_operations():
     mean, std = [1.0, 2.0, 3.0], [2.0, 4.0, 8.0]
     np.testing.assert_allclose(ds.vision.Normalize(mean, std)(image), (image - np.array(mean)) / std, rtol=1e-6)
     np.testing.assert_allclose(
-        ds.vision.Normalize(mean, std, False)(chw(image)), ((image - np.array(mean)) / std).transpose(2, 0, 1), rtol=1e-6
+        ds.vision.Normalize(mean, std, False)(chw(image)),
+        ((image - np.array(mean)) / std).transpose(2, 0, 1),
+        rtol=1e-6,
     )
     cast = ds.transforms.TypeCast(ut.int32)(np.array([1.7, -1.7]))
     assert cast.dtype == np.int32 and cast.tolist() == [1, -1]
@@ -185,7 +192,10 @@ def test_iterators():
 
 def test_large_columns_are_handed_out_safely():
     big = np.arange(3 * 30_000, dtype=np.float32).reshape(3, -1)
-    kept = [row[0] for row in ds.NumpySlicesDataset(big, shuffle=False).create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    kept = [
+        row[0]
+        for row in ds.NumpySlicesDataset(big, shuffle=False).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    ]
     np.testing.assert_array_equal(np.stack(kept), big)
 
 
@@ -199,7 +209,7 @@ def test_workers_do_not_change_the_order():
 def test_draws_from_numpys_generator_repeat():
     def run(workers):
         ut.set_seed(7)
-        dataset = plain(8).map(lambda x: np.random.randint(2**30), num_parallel_workers=workers)
+        dataset = plain(8).map(lambda x: np.random.randint(2**30), num_parallel_workers=workers)  # noqa: NPY002
         return values(dataset, epochs=2)
 
     first = run(1)

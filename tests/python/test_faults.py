@@ -81,7 +81,9 @@ def test_a_generator_function_gives_every_epoch():
     assert rows_of(ds.GeneratorDataset(five, ["x"]), 2) == [[0, 1, 2, 3, 4]] * 2
 
 
-@pytest.mark.parametrize("make, name", [(five, "five"), (Spent, "Spent"), (lambda: zip(five()), "zip"), (lambda: map(abs, five()), "map")])
+@pytest.mark.parametrize(
+    "make, name", [(five, "five"), (Spent, "Spent"), (lambda: zip(five()), "zip"), (lambda: map(abs, five()), "map")]
+)
 def test_a_used_up_source_is_an_error_in_the_second_epoch(make, name):
     it = ds.GeneratorDataset(make(), ["x"]).create_tuple_iterator(num_epochs=2, output_numpy=True)
     assert [row[0].item() for row in it] == [0, 1, 2, 3, 4]
@@ -166,7 +168,10 @@ def breaking_sets():
     x, y = line(8)
     return {
         "source": (ds.GeneratorDataset(Breaks(), ["x", "y"], shuffle=False, num_parallel_workers=2), "__getitem__"),
-        "map": (ds.NumpySlicesDataset((x, y), ["x", "y"], shuffle=False).map(broken_map, num_parallel_workers=2), "broken_map"),
+        "map": (
+            ds.NumpySlicesDataset((x, y), ["x", "y"], shuffle=False).map(broken_map, num_parallel_workers=2),
+            "broken_map",
+        ),
     }
 
 
@@ -213,7 +218,12 @@ def test_odd_memory_in_rows():
     frozen.flags.writeable = False
     rows = [base[:, ::-1], base.T.copy().T, np.asfortranarray(base), base.astype(">f4"), frozen]
     for source in (rows, lambda: iter(rows)):
-        got = [row[0] for row in ds.GeneratorDataset(source, ["x"], shuffle=False).create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        got = [
+            row[0]
+            for row in ds.GeneratorDataset(source, ["x"], shuffle=False).create_tuple_iterator(
+                num_epochs=1, output_numpy=True
+            )
+        ]
         np.testing.assert_array_equal(got, rows)
 
 
@@ -225,7 +235,9 @@ def classify(sink, mode, device, labels, dtype):
     net = nn.Dense(2, 3, weight_init="zeros", bias_init="zeros")
     opt = nn.Momentum(net.trainable_params(), 0.1, 0.9)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    data = ds.NumpySlicesDataset((np.ones((len(labels), 2), np.float32), np.array(labels, dtype)), shuffle=False).batch(2)
+    data = ds.NumpySlicesDataset((np.ones((len(labels), 2), np.float32), np.array(labels, dtype)), shuffle=False).batch(
+        2
+    )
     losses = []
 
     class Keep(Callback):
@@ -265,7 +277,9 @@ def test_a_failed_step_changes_nothing(sink, mode):
         run()
     good_net, good_opt, _, good = classify(sink, mode, "CPU", labels[:8], np.int32)
     good()
-    pairs = zip([*net.get_parameters(), *opt.get_parameters()], [*good_net.get_parameters(), *good_opt.get_parameters()])
+    pairs = zip(
+        [*net.get_parameters(), *opt.get_parameters()], [*good_net.get_parameters(), *good_opt.get_parameters()]
+    )
     for p, want in pairs:
         np.testing.assert_array_equal(p.asnumpy(), want.asnumpy(), err_msg=p.name)
 
@@ -286,7 +300,9 @@ def test_batch_norm_statistics(compiled, device):
     x = Tensor(np.array([1, 2, 3, 4], np.float32).reshape(4, 1, 1, 1))
     out = (ut.jit(lambda t: bn(t)) if compiled else bn)(x).asnumpy().ravel()
     np.testing.assert_allclose(out, (np.array([1, 2, 3, 4]) - 2.5) / np.sqrt(1.25 + 1e-5), rtol=1e-5)
-    assert bn.moving_mean.item() == pytest.approx(0.25) and bn.moving_variance.item() == pytest.approx(1.0666667, rel=1e-6)
+    assert bn.moving_mean.item() == pytest.approx(0.25) and bn.moving_variance.item() == pytest.approx(
+        1.0666667, rel=1e-6
+    )
 
 
 @SINK

@@ -105,9 +105,9 @@ def test_a_training_step_by_hand():
     x, y = Tensor(rng.normal(size=(8, 3)).astype(np.float32)), Tensor(rng.normal(size=(8, 1)).astype(np.float32))
     results = []
     for compiled in (False, True):
-        net, loss_fn = nn.Dense(3, 1, weight_init="ones", bias_init="zeros"), nn.MSELoss()
+        net = nn.Dense(3, 1, weight_init="ones", bias_init="zeros")
         opt = nn.Momentum(net.trainable_params(), 0.1, 0.9)
-        gradient = ut.value_and_grad(lambda a, b, net=net: loss_fn(net(a), b), None, opt.parameters)
+        gradient = ut.value_and_grad(lambda a, b, net=net: nn.MSELoss()(net(a), b), None, opt.parameters)
 
         def step(a, b, gradient=gradient, opt=opt):
             loss, grads = gradient(a, b)

@@ -45,9 +45,7 @@ def test_values(case, device):
 @pytest.mark.parametrize("case", op_cases.ALL, ids=repr)
 def test_compiled_equals_eager(case, device):
     tensors = [Tensor(a.astype(np.float32)) for a in case.inputs(np.random.default_rng(2))]
-    np.testing.assert_allclose(
-        ut.jit(case.op)(*tensors).asnumpy(), case.op(*tensors).asnumpy(), rtol=1e-6, atol=1e-6
-    )
+    np.testing.assert_allclose(ut.jit(case.op)(*tensors).asnumpy(), case.op(*tensors).asnumpy(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", [c for c in op_cases.ALL if c.grad], ids=repr)
@@ -154,7 +152,9 @@ def test_creation():
     assert ops.full((2,), 7).dtype == ut.int64 and ops.full((2,), 0.5).tolist() == [0.5, 0.5]
     assert ops.arange(5).tolist() == [0, 1, 2, 3, 4] and ops.arange(7, 1, -2).tolist() == [7, 5, 3]
     assert ops.one_hot(Tensor([1, 0]), 3).tolist() == [[0, 1, 0], [1, 0, 0]]
-    assert ops.zeros_like(Tensor([1.5])).tolist() == [0] and ops.ones_like(Tensor([1.5]), dtype=ut.int32).dtype == ut.int32
+    assert (
+        ops.zeros_like(Tensor([1.5])).tolist() == [0] and ops.ones_like(Tensor([1.5]), dtype=ut.int32).dtype == ut.int32
+    )
 
 
 def test_dropout_keeps_the_scale():

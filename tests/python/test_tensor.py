@@ -85,7 +85,9 @@ def test_dtypes():
     assert pickle.loads(pickle.dumps(ut.bfloat16)) is ut.bfloat16
 
 
-@pytest.mark.parametrize("bad", ["text", None, {"a": 1}, 1j, [1, "x"], object(), np.array(["a"]), np.zeros(2, "M8[s]"), 2**70])
+@pytest.mark.parametrize(
+    "bad", ["text", None, {"a": 1}, 1j, [1, "x"], object(), np.array(["a"]), np.zeros(2, "M8[s]"), 2**70]
+)
 def test_what_is_no_tensor(bad):
     with pytest.raises(TypeError):
         Tensor(bad)
@@ -108,7 +110,9 @@ def test_properties():
 
 
 def test_python_numbers():
-    assert float(Tensor(2.5)) == 2.5 and int(Tensor(3)) == 3 and [10, 20][Tensor(1)] == 20 and bool(Tensor([0])) is False
+    assert (
+        float(Tensor(2.5)) == 2.5 and int(Tensor(3)) == 3 and [10, 20][Tensor(1)] == 20 and bool(Tensor([0])) is False
+    )
     assert Tensor([2.5]).item() == 2.5 and type(Tensor(True).item()) is bool and type(Tensor(3).item()) is int
     assert f"{Tensor(2.5):.2f}" == "2.50"
     with pytest.raises(ValueError, match="ambiguous"):
@@ -132,7 +136,10 @@ OPERATORS = [
 @pytest.mark.parametrize("other", [2, 2.0, np.float32(2), np.array([1, 2, 3], np.float32), [1.0, 2.0, 3.0]])
 def test_operators_with_numbers_and_arrays(op, other):
     a = np.array([1.5, 2, 4], np.float32)
-    for got, want in ((op(Tensor(a), other), op(a, np.asarray(other))), (op(other, Tensor(a)), op(np.asarray(other), a))):
+    for got, want in (
+        (op(Tensor(a), other), op(a, np.asarray(other))),
+        (op(other, Tensor(a)), op(np.asarray(other), a)),
+    ):
         assert isinstance(got, Tensor)
         np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-6)
         assert got.dtype in (ut.float32, ut.bool_)
@@ -151,7 +158,8 @@ def test_other_operators():
 
 
 KEYS = [
-    0, -1, slice(None), slice(None, None, -1), slice(1, None, 2), (0, 1), (slice(None), 1), (..., 0), (None, 0), (0, None, 1),
+    0, -1, slice(None), slice(None, None, -1), slice(1, None, 2), (0, 1), (slice(None), 1), (..., 0), (None, 0),
+    (0, None, 1),
     (slice(3, 0, -2), slice(None)), [0, 2], np.array([2, 0]), (slice(None), [1, 0]), ([0, 1], [1, 2]), (..., None),
     np.array([[0, 1], [2, 3]]), slice(10, 20), np.array([True, False, True, False]), slice(-3, -1), (), [],
 ]  # fmt: skip
@@ -160,7 +168,9 @@ KEYS = [
 @pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_indexing(key):
     a = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
-    np.testing.assert_array_equal(Tensor(a)[key].asnumpy(), a[key if not isinstance(key, list) or key else np.array([], int)])
+    np.testing.assert_array_equal(
+        Tensor(a)[key].asnumpy(), a[key if not isinstance(key, list) or key else np.array([], int)]
+    )
 
 
 def test_indexing_with_tensors():
@@ -192,11 +202,13 @@ def test_item_assignment():
 
 METHODS = {
     "sum": lambda x: x.sum(0), "mean": lambda x: x.mean(1), "max": lambda x: x.max(), "min": lambda x: x.min(1),
-    "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(1), "prod": lambda x: x.prod(0), "std": lambda x: x.std(),
+    "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(1), "prod": lambda x: x.prod(0),
+    "std": lambda x: x.std(),
     "var": lambda x: x.var(1), "reshape": lambda x: x.reshape(3, 2), "reshape2": lambda x: x.reshape((-1,)),
     "T": lambda x: x.T, "transpose": lambda x: x.transpose(), "transpose2": lambda x: x.transpose(1, 0),
     "swapaxes": lambda x: x.swapaxes(0, 1), "flatten": lambda x: x.flatten(), "squeeze": lambda x: x[None].squeeze(0),
-    "any": lambda x: x.any(), "all": lambda x: x.all(1), "astype": lambda x: x.astype("int32"), "copy": lambda x: x.copy(),
+    "any": lambda x: x.any(), "all": lambda x: x.all(1), "astype": lambda x: x.astype("int32"),
+    "copy": lambda x: x.copy(),
     "ravel": lambda x: x.ravel(), "round": lambda x: x.round(), "clip": lambda x: x.clip(1, 3),
 }  # fmt: skip
 
@@ -209,7 +221,9 @@ def test_methods_as_in_numpy(method):
 
 def test_keyword_spellings():
     t = Tensor(np.ones((2, 3), np.float32))
-    assert t.sum(axis=1, keepdims=True).shape == t.mean(axis=1, keep_dims=True).shape == t.max(dim=1, keepdim=True).shape
+    assert (
+        t.sum(axis=1, keepdims=True).shape == t.mean(axis=1, keep_dims=True).shape == t.max(dim=1, keepdim=True).shape
+    )
     assert t.expand_dims(0).shape == (1, 2, 3) and t.view(6).shape == (6,) and t.permute(1, 0).shape == (3, 2)
     assert t.exp().log().sqrt().pow(2).abs().dtype == ut.float32 and t.int().dtype == ut.int32
 

@@ -82,11 +82,12 @@ std::size_t class_of(std::size_t bytes) {
 
 void* allocate(std::size_t bytes) {
   if (bytes <= kLargestSmall && !Local::closed) {
+    Local& here = local;  // one look-up of the thread's storage
     const std::size_t c = class_of(bytes);
-    if (!local.lists[c]) local.refill(c);
-    Block* b = local.lists[c];
-    local.lists[c] = b->next;
-    --local.counts[c];
+    if (!here.lists[c]) here.refill(c);
+    Block* b = here.lists[c];
+    here.lists[c] = b->next;
+    --here.counts[c];
     return b;
   }
   const std::size_t align = bytes >= kHugeFrom ? kHugePage : kAlignment;
@@ -111,8 +112,9 @@ void deallocate(void* block, std::size_t bytes) noexcept {
     shared().lists[c] = b;
     return;
   }
-  local.push(c, static_cast<Block*>(block));
-  if (local.counts[c] > kLocalMax * (c == 0 ? 4 : 1)) local.give_back(c, local.counts[c] / 2);
+  Local& here = local;
+  here.push(c, static_cast<Block*>(block));
+  if (here.counts[c] > kLocalMax * (c == 0 ? 4 : 1)) here.give_back(c, here.counts[c] / 2);
 }
 
 }  // namespace undertow

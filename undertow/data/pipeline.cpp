@@ -82,9 +82,9 @@ struct Pipeline::Impl {
   Impl(const Dataset& dataset, const PipelineOptions& o) : node(dataset.node()), options(o) {
     UNDERTOW_CHECK(o.num_epochs == -1 || o.num_epochs >= 1, ValueError, "num_epochs must be -1 or at least 1, got {}",
                    o.num_epochs);
+    specs = describe(*node);  // first: it tells whether functions must run in order
     plan = make_plan(*node, o.seed.value_or(config().seed));
     plan->stop = &stopping;
-    specs = describe(*node);
     epoch = o.first_epoch;
     std::size_t bytes = 0;
     for (const ColumnSpec& s : specs) bytes += s.bytes();

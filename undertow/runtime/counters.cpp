@@ -34,15 +34,14 @@ void count_allocation() { ++allocations_here; }
 
 }  // namespace undertow::runtime
 
-// Undertow's own `new`, seen inside this library only: it counts, so that "no allocation in the loop" is a number and
+// Undertow's own `new`, seen inside this library only (cmake/exports.map): it counts, so that "no allocation in the loop" is a number and
 // not a promise. Sanitizers bring their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define UNDERTOW_HIDDEN __attribute__((visibility("hidden")))
-UNDERTOW_HIDDEN void* operator new(std::size_t bytes) {
+void* operator new(std::size_t bytes) {
   undertow::runtime::detail::count_allocation();
   if (void* p = std::malloc(bytes ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
-UNDERTOW_HIDDEN void operator delete(void* p) noexcept { std::free(p); }
-UNDERTOW_HIDDEN void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 #endif

@@ -77,6 +77,12 @@ StepFunction::StepFunction(std::string name, Build build, bool has_loss)
     : name_(std::move(name)), build_(std::move(build)), has_loss_(has_loss) {}
 StepFunction::~StepFunction() = default;
 
+CompiledStep* StepFunction::find(const std::vector<ColumnType>& columns) const {
+  for (const auto& [types, step] : compiled_)
+    if (types == columns) return step.get();
+  return nullptr;
+}
+
 std::shared_ptr<CompiledStep> StepFunction::compile(const std::vector<ColumnType>& columns) {
   for (const auto& [types, step] : compiled_)
     if (types == columns) return step;
@@ -106,7 +112,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
   std::atomic<std::int64_t> progress{0};
   std::exception_ptr poll_error;
   const auto poll = [&] {
-    if (!options.poll || poll_error) return;
+    if (!options.poll || poll_error || stop->load(std::memory_order_relaxed)) return;
     try {
       options.poll(std::span(result.records).first(static_cast<std::size_t>(progress.load(std::memory_order_acquire))));
     } catch (...) {
@@ -115,24 +121,23 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
     }
   };
 
-  std::int64_t done = 0;
+  // On the compute thread: launches for as long as the batches' programs are known; a new shape comes back here, to the
+  // thread that may trace.
+  std::int64_t done = 0, allocations = 0;
   ir::StepError error;
-  std::shared_ptr<CompiledStep> last;
-  while (done < wanted && !stop->load()) {
-    // The next batch's shapes say which program runs; it is compiled here, on the thread that may trace.
-    ChannelSlot* next = nullptr;
-    while (!next && !channel.finished() && !stop->load()) {
-      next = channel.peek(stop, kPollPeriod);
-      if (!next) poll();
-    }
-    if (!next) break;
-    const int shapes = next->shapes;
-    const auto compiled = step.compile(channel.shape_set(shapes));
-    last = compiled;
-    CompiledGraph& program = *compiled->compiled;
-    std::int64_t allocations = 0;
-    backend::LaunchResult launched;
-    {
+  CompiledStep* last = nullptr;
+  const std::vector<ColumnType>* unknown = nullptr;
+  const auto job = [&] {
+    while (done < wanted && !stop->load(std::memory_order_relaxed)) {
+      const ChannelSlot* next = channel.peek(stop);
+      if (!next) break;
+      const int shapes = next->shapes;
+      CompiledStep* compiled = step.find(channel.shape_set(shapes));
+      if (!compiled) {
+        unknown = &channel.shape_set(shapes);
+        break;
+      }
+      CompiledGraph& program = *compiled->compiled;
       const std::lock_guard lock(program.mutex);
       backend::Program& bound = program.bind(compiled->addresses(channel, step.learning_rate));
       ChannelFeed feed(channel, shapes, compiled->generation(), stop);
@@ -144,23 +149,24 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
       args.progress = &progress;
       args.stop = stop;
       args.stop_on_non_finite = options.stop_on_non_finite;
-      const auto launch = [&] {
-        const std::int64_t before = thread_allocations();
-        launched = program.device().launch(bound, args);
-        allocations = thread_allocations() - before;
-      };
-      run_on_compute_thread(std::cref(launch), std::cref(poll), kPollPeriod);
+      const std::int64_t before = thread_allocations();
+      const backend::LaunchResult launched = program.device().launch(bound, args);
+      allocations += thread_allocations() - before;
+      last = compiled;
       done += launched.steps;
       step.steps_run += launched.steps;
-      if (launched.steps > 0) program.read_outputs(result.outputs);
+      if ((error = launched.error).code != ir::StepError::kNone) break;
+      const bool over = done == wanted || stop->load(std::memory_order_relaxed);
+      if (launched.steps > 0 && (over || !channel.try_peek())) program.read_outputs(result.outputs);
     }
-    counters().steps.fetch_add(launched.steps, std::memory_order_relaxed);
-    counters().allocations.fetch_add(allocations, std::memory_order_relaxed);
-    if (launched.error.code != ir::StepError::kNone) {
-      error = launched.error;
-      break;
-    }
-  }
+  };
+  do {
+    unknown = nullptr;
+    run_on_compute_thread(std::cref(job), std::cref(poll), kPollPeriod);
+    if (unknown) step.compile(*unknown);
+  } while (unknown && !stop->load());
+  counters().steps.fetch_add(done, std::memory_order_relaxed);
+  counters().allocations.fetch_add(allocations, std::memory_order_relaxed);
   result.steps = done;
   result.records.resize(static_cast<std::size_t>(done));
   result.end_of_data = channel.finished();

@@ -33,6 +33,8 @@ class StepFunction {
 
   /// The program for columns of these types: traced, and compiled unless its graph is known.
   std::shared_ptr<CompiledStep> compile(const std::vector<ColumnType>& columns);
+  /// The program for these types if it has been compiled, else null.
+  CompiledStep* find(const std::vector<ColumnType>& columns) const;
   const Build& build() const { return build_; }
   /// Forgets the programs: the next command traces again (the network may have changed).
   void retrace() { compiled_.clear(); }

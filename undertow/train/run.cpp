@@ -114,7 +114,7 @@ bool Run::command(runtime::Channel& channel, std::int64_t steps) {
     give_outputs();
     each(&Callback::on_train_step_end, &Callback::on_eval_step_end);
   }
-  if (poll_ && steps == 1) poll_between_steps();
+  if (poll_ && !stopped()) poll_between_steps();
   return true;
 }
 

@@ -13,7 +13,7 @@ _seed = None
 
 
 def set_seed(seed):
-    """Seeds Undertow, NumPy's and Python's global generators. Raises TypeError for a non-integer, ValueError below 0."""
+    """Seeds Undertow's, NumPy's and Python's generators. Raises TypeError for a non-integer, ValueError below 0."""
     import random
 
     global _seed
@@ -23,7 +23,7 @@ def set_seed(seed):
         raise ValueError(f"set_seed: the seed must not be negative, got {seed}")
     _seed = int(seed)
     _core._set_seed(_seed)
-    _np.random.seed(_seed % 2**32)
+    _np.random.seed(_seed % 2**32)  # noqa: NPY002
     random.seed(_seed)
 
 

@@ -55,7 +55,9 @@ TruncatedNormal = _define(
     lambda sigma, mean, a, b: _core._init("TruncatedNormal", sigma, mean, a, b),
 )
 Uniform = _define("Uniform", "U(-scale, scale).", {"scale": 0.07}, lambda scale: _core._init("Uniform", scale))
-XavierUniform = _define("XavierUniform", "Glorot's uniform.", {"gain": 1}, lambda gain: _core._init("XavierUniform", gain))
+XavierUniform = _define(
+    "XavierUniform", "Glorot's uniform.", {"gain": 1}, lambda gain: _core._init("XavierUniform", gain)
+)
 XavierNormal = _define("XavierNormal", "Glorot's normal.", {"gain": 1}, lambda gain: _core._init("XavierNormal", gain))
 _HE = {"negative_slope": 0, "mode": "fan_in", "nonlinearity": "leaky_relu"}
 HeUniform = _define(

@@ -15,7 +15,7 @@ def set_seed(seed):
     if not 0 <= seed < 2**32:
         raise ValueError(f"config.set_seed: the seed must be in [0, 2^32), got {seed}")
     _data.set_config("seed", int(seed))
-    _np.random.seed(int(seed))
+    _np.random.seed(int(seed))  # noqa: NPY002
     _random.seed(int(seed))
 
 

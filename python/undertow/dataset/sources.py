@@ -58,7 +58,9 @@ class GeneratorDataset(Dataset):
         collate_fn=None,
     ):
         if batch_sampler is not None or collate_fn is not None:
-            raise NotImplementedError("GeneratorDataset: batch_sampler and collate_fn are not supported yet; use batch()")
+            raise NotImplementedError(
+                "GeneratorDataset: batch_sampler and collate_fn are not supported yet; use batch()"
+            )
         if schema is not None or column_types is not None:
             raise NotImplementedError("GeneratorDataset: schema and column_types are not supported; use map()")
         names = names_of(column_names, "column_names")
@@ -85,7 +87,8 @@ class GeneratorDataset(Dataset):
         if callable(source):
             return _data.sequential(lambda: iter(source()), False, title, names, options)
         raise TypeError(
-            f"GeneratorDataset: source must be a sequence, an iterable or a generator function, got {type(source).__name__}"
+            "GeneratorDataset: source must be a sequence, an iterable or a generator function, not "
+            f"{type(source).__name__}"
         )
 
 
@@ -126,7 +129,9 @@ class NumpySlicesDataset(Dataset):
         elif isinstance(data, (list, np.ndarray)) or hasattr(data, "__array__"):
             columns = [data]
         else:
-            raise TypeError(f"NumpySlicesDataset: data must be an array, a list, a tuple or a dict, got {type(data).__name__}")
+            raise TypeError(
+                f"NumpySlicesDataset: data must be an array, a list, a tuple or a dict, got {type(data).__name__}"
+            )
         if names and len(names) != len(columns):
             raise ValueError(f"NumpySlicesDataset: {len(columns)} columns of data and {len(names)} column_names")
         options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler)

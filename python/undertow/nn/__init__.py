@@ -2,3 +2,8 @@
 """Cells, layers, losses, optimizers and metrics."""
 
 from undertow._core.nn import *  # noqa: F403
+from undertow._core import nn as _layers
+
+for _class in vars(_layers).values():
+    if isinstance(_class, type):
+        _class.__module__ = "undertow.nn"

@@ -3,5 +3,4 @@
 
 from undertow._core.ops import *  # noqa: F403
 from undertow._grad import grad, value_and_grad  # noqa: F401
-from undertow.ops import primitives as _primitives
 from undertow.ops.primitives import *  # noqa: F403

@@ -64,8 +64,9 @@ _UNARY = {
     "OnesLike": "ones_like",
 }  # fmt: skip
 _BINARY = {
-    "Add": "add", "TensorAdd": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "RealDiv": "div", "FloorDiv": "floor_div",
-    "FloorMod": "floor_mod", "Mod": "floor_mod", "Pow": "pow", "Maximum": "maximum", "Minimum": "minimum",
+    "Add": "add", "TensorAdd": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "RealDiv": "div",
+    "FloorDiv": "floor_div", "FloorMod": "floor_mod", "Mod": "floor_mod", "Pow": "pow", "Maximum": "maximum",
+    "Minimum": "minimum",
     "Atan2": "atan2", "Equal": "equal", "NotEqual": "not_equal", "Less": "less", "LessEqual": "less_equal",
     "Greater": "greater", "GreaterEqual": "greater_equal", "LogicalAnd": "logical_and", "LogicalOr": "logical_or",
     "LogicalXor": "logical_xor", "Cast": "cast", "Reshape": "reshape", "Transpose": "transpose", "Tile": "tile",
@@ -81,8 +82,12 @@ for _name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"):
 _define("ReduceProd", lambda x, axis=(), keep_dims=False: f.prod(x, axis, keep_dims), keep_dims=False)
 _define("ReduceAll", lambda x, axis=(), keep_dims=False: f.all(x, axis, keep_dims), keep_dims=False)
 _define("ReduceAny", lambda x, axis=(), keep_dims=False: f.any(x, axis, keep_dims), keep_dims=False)
-_define("Argmax", lambda x, axis=-1, output_type=None: _as(f.argmax(x, axis), output_type), axis=-1, output_type="int32")
-_define("Argmin", lambda x, axis=-1, output_type=None: _as(f.argmin(x, axis), output_type), axis=-1, output_type="int32")
+_define(
+    "Argmax", lambda x, axis=-1, output_type=None: _as(f.argmax(x, axis), output_type), axis=-1, output_type="int32"
+)
+_define(
+    "Argmin", lambda x, axis=-1, output_type=None: _as(f.argmin(x, axis), output_type), axis=-1, output_type="int32"
+)
 _define("Softmax", lambda x, axis=-1: f.softmax(x, axis), axis=-1)
 _define("LogSoftmax", lambda x, axis=-1: f.log_softmax(x, axis), axis=-1)
 _define("Concat", lambda xs, axis=0: f.concat(xs, axis), axis=0)
@@ -96,7 +101,13 @@ _define("OneHot", lambda i, depth, on=1.0, off=0.0, axis=-1: f.one_hot(i, depth,
 _define("Ones", lambda shape, dtype: f.ones(shape, dtype))
 _define("Zeros", lambda shape, dtype: f.zeros(shape, dtype))
 _define("Fill", lambda dtype, shape, value: f.full(shape, value, dtype=dtype))
-_define("Dropout", lambda x, keep_prob=0.5, Seed0=0, Seed1=0: (f.dropout(x, 1 - keep_prob), None), keep_prob=0.5, Seed0=0, Seed1=0)
+_define(
+    "Dropout",
+    lambda x, keep_prob=0.5, Seed0=0, Seed1=0: (f.dropout(x, 1 - keep_prob), None),
+    keep_prob=0.5,
+    Seed0=0,
+    Seed1=0,
+)
 _define("Shape", lambda x: x.shape)
 _define("Size", lambda x: x.size)
 _define("Rank", lambda x: x.ndim)
@@ -120,7 +131,9 @@ __all__.append("BatchMatMul")
 def _split(x, axis=0, output_num=1):
     n = x.shape[axis]
     if n % output_num:
-        raise ValueError(f"ops.Split: dimension {axis} of shape {x.shape} cannot be split into {output_num} equal parts")
+        raise ValueError(
+            f"ops.Split: dimension {axis} of shape {x.shape} cannot be split into {output_num} equal parts"
+        )
     return f.split(x, n // output_num, axis)
 
 

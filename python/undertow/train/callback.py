@@ -4,12 +4,15 @@
 from undertow._core.train import Callback, LossMonitor, RunContext, TimeMonitor  # noqa: F401
 
 _HOOKS = tuple(
-    f"on_{mode}{part}_{edge}" for mode in ("train", "eval") for part in ("_epoch", "_step", "") for edge in ("begin", "end")
+    f"on_{mode}{part}_{edge}"
+    for mode in ("train", "eval")
+    for part in ("_epoch", "_step", "")
+    for edge in ("begin", "end")
 )
 
 
 class LambdaCallback(Callback):
-    """Hooks as functions of a RunContext: on_train_begin=..., on_train_epoch_end=..., on_eval_step_end=..., and so on."""
+    """Hooks as functions of a RunContext: on_train_begin=..., on_train_epoch_end=..., on_eval_step_end=..., ..."""
 
     def __init__(
         self,
