@@ -276,25 +276,32 @@ Runs& runs() {
 
 thread_local int runs_of_this_thread = 0;
 
-class RunScope {
+/// Counted from before the GIL is given up until it is back: who waits for the run then finds its thread in Python.
+class CountedRun {
  public:
-  explicit RunScope(Model& m) : model_(&m) {
+  explicit CountedRun(Model& m) : model_(&m) {
     const std::lock_guard lock(runs().mutex);
     runs().models.insert(model_);
     ++runs().count;
     ++runs_of_this_thread;
   }
-  ~RunScope() {
+  ~CountedRun() {
     const std::lock_guard lock(runs().mutex);
     runs().models.erase(runs().models.find(model_));
     --runs().count;
     --runs_of_this_thread;
     runs().ended.notify_all();
   }
+  CountedRun(const CountedRun&) = delete;
 
  private:
-  nb::gil_scoped_release release_;  // first, so that it ends last
   Model* model_;
+};
+
+struct RunScope {
+  explicit RunScope(Model& m) : counted(m) {}
+  CountedRun counted;
+  nb::gil_scoped_release release;
 };
 
 /// Asks every run to stop at its next step border, and waits for that.

@@ -8,10 +8,6 @@ import atexit as _atexit
 import importlib as _importlib
 import os as _os
 
-# OpenMP reads these once, when it is loaded: waiting threads sleep soon, so that data workers get the cores.
-for _name, _value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "20000"), ("OMP_DYNAMIC", "FALSE")):
-    _os.environ.setdefault(_name, _value)
-
 from undertow import _core  # noqa: E402
 from undertow._core import (  # noqa: E402, F401
     DataError,
