@@ -117,3 +117,28 @@ def test_the_interpreter_ends_in_peace(name, end, status):
     result = subprocess.run([sys.executable, "-c", head + ENDS[name] + end], capture_output=True, text=True, timeout=60)
     assert result.returncode == status, result.stderr
     assert not result.stderr or "ValueError: last" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["eager", "compiled"])
+def test_work_beside_a_run_that_needs_python_for_its_data(kind):
+    """The run holds the device and waits for rows; whoever waits for the device must not hold the GIL."""
+
+    class Slow:
+        def __len__(self):
+            return 100
+
+        def __getitem__(self, i):
+            time.sleep(0.0005)
+            return np.ones((8, 16, 16), np.float32), np.ones(1, np.float32)
+
+    net = ut.nn.SequentialCell(ut.nn.Conv2d(8, 32, 3), ut.nn.Flatten(), ut.nn.Dense(32 * 256, 1))
+    model = ut.Model(net, ut.nn.MSELoss(), ut.nn.SGD(net.trainable_params(), 1e-6))
+    rows = ut.dataset.GeneratorDataset(Slow(), ["x", "y"]).batch(10)
+    other = ut.nn.Conv2d(8, 32, 3)
+    work = (lambda x: other(x)) if kind == "eager" else ut.jit(lambda x: other(x))
+    thread = threading.Thread(target=lambda: model.train(3, rows, dataset_sink_mode=True), daemon=True)
+    thread.start()
+    start = time.perf_counter()
+    while thread.is_alive() and time.perf_counter() - start < 30:
+        work(ut.ops.ones((20, 8, 16, 16)))
+    assert not thread.is_alive()
