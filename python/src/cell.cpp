@@ -355,7 +355,7 @@ void bind_cell(nb::module_& m) {
           [](const Cell& self, const std::string& prefix, bool expand) {
             auto all = self.parameters_and_names(expand);
             if (!prefix.empty())
-              for (auto& [name, _] : all) name = prefix + "." + name;
+              for (auto& [name, _] : all) name.insert(0, prefix + ".");
             return nb::iter(nb::cast(all));
           },
           "name_prefix"_a = "", "expand"_a = true, "(name, Parameter) of this cell and all below, each once.")
@@ -392,7 +392,7 @@ void bind_cell(nb::module_& m) {
           [](Cell& self, nb::handle, const std::string& prefix) {
             auto all = self.cells_and_names();
             if (!prefix.empty())
-              for (auto& [name, _] : all) name = name.empty() ? prefix : prefix + "." + name;
+              for (auto& [name, _] : all) name.insert(0, name.empty() ? prefix : prefix + ".");
             return nb::iter(nb::cast(all));
           },
           "cells"_a.none() = nb::none(), "name_prefix"_a = "",

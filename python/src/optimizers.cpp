@@ -123,7 +123,7 @@ ActivationArg to_activation(nb::handle o) {
 }
 
 void bind_losses(nb::module_& m, nb::module_& layers) {
-  nb::class_<Init>(m, "Init");
+  [[maybe_unused]] const nb::class_<Init> recipe(m, "Init");
   m.def("_init", &init_call, "name"_a, "a"_a = 0.0, "b"_a = 0.0, "c"_a = 0.0, "d"_a = 0.0);
   m.def("_init_he", [](bool normal, double slope, const std::string& mode, const std::string& nonlinearity) {
     return normal ? common::HeNormal(slope, mode, nonlinearity) : common::HeUniform(slope, mode, nonlinearity);

@@ -126,7 +126,7 @@ void bind_run_context(nb::module_& m) {
            })
       .def(
           "get",
-          [](const ParamsObject& p, const std::string& name, nb::object fallback) {
+          [](const ParamsObject& p, const std::string& name, const nb::object& fallback) {
             nb::object found = find(p, name);
             return found.is_valid() ? found : fallback;
           },

@@ -65,8 +65,9 @@ Tensor target_of(const std::vector<Tensor>& outputs, bool has_aux) {
 }
 
 /// (what fn returned, gradients by position, gradients by weight).
-nb::tuple value_and_grad(nb::callable fn, nb::tuple args, nb::dict kwargs, const std::vector<std::int64_t>& positions,
-                         const std::vector<Parameter>& weights, bool has_aux) {
+nb::tuple value_and_grad(const nb::callable& fn, const nb::tuple& args, const nb::dict& kwargs,
+                         const std::vector<std::int64_t>& positions, const std::vector<Parameter>& weights,
+                         bool has_aux) {
   runtime::Trace* outer = runtime::current_trace();
   std::vector<Tensor> wrt;
   nb::list call_args(args);

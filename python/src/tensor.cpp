@@ -204,7 +204,7 @@ nb::object format(const char* function, const Tensor& t) {
   return nb::module_::import_("undertow._format").attr(function)(wrap(t));
 }
 
-nb::object dlpack(const Tensor& t, nb::kwargs kwargs) {
+nb::object dlpack(const Tensor& t, const nb::kwargs& kwargs) {
   const Tensor source = t.is_parameter() ? t.clone() : t;
   nb::dlpack::dtype d{};
   d.bits = static_cast<std::uint8_t>(size_of(t.dtype()) * 8);
@@ -302,7 +302,7 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro("strides", [](const TensorObject& t) { return strides_of(t.tensor); })
       .def_prop_ro("_has_value", [](const TensorObject& t) { return t.tensor.is_concrete(); })
       .def_prop_ro("has_init", [](const TensorObject&) { return false; })
-      .def("init_data", [](nb::handle self, nb::args, nb::kwargs) { return nb::borrow(self); })
+      .def("init_data", [](nb::handle self, const nb::args&, const nb::kwargs&) { return nb::borrow(self); })
       .def("dim", [](const TensorObject& t) { return t.tensor.ndim(); })
       .def("numel", [](const TensorObject& t) { return t.tensor.size(); })
       .def(
@@ -375,7 +375,7 @@ void bind_tensor(nb::module_& m) {
       "a Cell: trained when `requires_grad`, written by assignment. Without a name it takes the attribute's.");
   parameter.def(
       "__init__",
-      [](nb::pointer_and_handle<TensorObject> self, nb::handle data, std::optional<std::string> name,
+      [](nb::pointer_and_handle<TensorObject> self, nb::handle data, const std::optional<std::string>& name,
          bool requires_grad, bool, bool, nb::handle, nb::handle) {
         const Tensor* t = unwrap(data);
         UNDERTOW_CHECK(!t || t->is_concrete(), TraceError,

@@ -161,8 +161,8 @@ void bind_tensor_methods(nb::module_& m) {
   c.def(
       "transpose",
       [](const Tensor& x, const nb::args& axes) {
-        return ops::transpose(
-            x, axes.size() == 0 || nb::handle(axes[0]).is_none() ? std::vector<std::int64_t>{} : flat_ints(axes));
+        const bool reversed = PyTuple_GET_SIZE(axes.ptr()) == 0 || nb::handle(axes[0]).is_none();
+        return ops::transpose(x, reversed ? std::vector<std::int64_t>{} : flat_ints(axes));
       },
       "axes"_a);
   c.def("permute", [](const Tensor& x, const nb::args& axes) { return ops::transpose(x, flat_ints(axes)); }, "axes"_a);

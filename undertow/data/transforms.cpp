@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "undertow/data/transforms.h"
 
-#include <cstring>
-
 #include "undertow/base/check.h"
 
 namespace undertow::data {
@@ -90,10 +88,18 @@ std::shared_ptr<MapOp> vision::HWC2CHW() {
     if (x.ndim() == 2) return x;
     UNDERTOW_CHECK(x.ndim() == 3, DataError, "HWC2CHW takes images of 2 or 3 dimensions, got shape {}",
                    x.shape().str());
-    const auto element = static_cast<std::int64_t>(size_of(x.dtype()));
-    const std::int64_t h = x.shape(0), w = x.shape(1), c = x.shape(2);
-    const std::int64_t strides[] = {element, w * c * element, c * element};
-    return Tensor::from_strided(x.data(), x.dtype(), Shape{c, h, w}, strides);
+    const std::int64_t plane = x.shape(0) * x.shape(1), c = x.shape(2);
+    const Shape shape{c, x.shape(0), x.shape(1)};
+    if (c == 1) return x.view(shape);
+    Tensor y(x.dtype(), shape);
+    dispatch(x.dtype(), [&](auto tag) {
+      using T = decltype(tag);
+      const T* in = static_cast<const T*>(x.data());
+      T* out = static_cast<T*>(y.data());
+      for (std::int64_t k = 0; k < c; ++k)
+        for (std::int64_t i = 0; i < plane; ++i) *out++ = in[i * c + k];
+    });
+    return y;
   });
 }
 

@@ -12,7 +12,7 @@
 namespace undertow::backend::cpu {
 
 /// Below this much work (estimated, one core) opening a team costs more than it gains.
-inline constexpr double kSerialBelowNs = 40e3;
+inline constexpr double kSerialBelowNs = 120e3;
 
 /// Threads that a kernel called from this thread may use; at least 1. A forked child has one for good.
 int compute_threads();
