@@ -30,7 +30,12 @@ def measure(name, steps, sink, sink_size):
     train = {"dataset_sink_mode": sink, "sink_size": sink_size}
     net.train(1, data, **train)  # compiles
     seconds = best_of(3, lambda: net.train(commands, data, **train))
-    emit("linear_regression", seconds / (commands * (STEPS if sink_size == -1 else sink_size)) * 1e6, "us/step", loop=name)
+    emit(
+        "linear_regression",
+        seconds / (commands * (STEPS if sink_size == -1 else sink_size)) * 1e6,
+        "us/step",
+        loop=name,
+    )
 
 
 def main():

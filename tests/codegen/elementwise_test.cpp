@@ -102,9 +102,8 @@ TEST(Elementwise, StridedAndReversedStores) {
     const int64_t n = 29, m = 6;
     ir::Stage stage;
     stage.loads = {dense(0, {m, n})};
-    stage.expr = expression({dtype}, [](auto&, const auto& in) {
-      return std::vector<Scalar>{in[0], in[0] + in[0], in[0] * in[0]};
-    });
+    stage.expr = expression(
+        {dtype}, [](auto&, const auto& in) { return std::vector<Scalar>{in[0], in[0] + in[0], in[0] * in[0]}; });
     stage.results = {ir::StoreResult{{0, m * n - 1, {-n, -1}}, dtype}, ir::StoreResult{{1, 1, {3 * n, 3}}, dtype},
                      ir::StoreResult{{2, 0, {1, m}}, dtype}};
     const ir::LoopNest nest{.extents = {m, n}, .num_outer = 2, .num_inputs = 1, .num_outputs = 3, .stages = {stage}};
@@ -158,9 +157,8 @@ TEST(Elementwise, StagesAndLocals) {
   const int64_t n = 45;
   ir::Stage first, second;
   first.loads = {dense(0, {n})};
-  first.expr = expression({kF32}, [](auto&, const auto& in) {
-    return std::vector<Scalar>{in[0] * in[0], in[0] + 1.0};
-  });
+  first.expr =
+      expression({kF32}, [](auto&, const auto& in) { return std::vector<Scalar>{in[0] * in[0], in[0] + 1.0}; });
   first.results = {ir::LocalResult{1}, ir::StoreResult{dense(0, {n}), DType::kFloat16}};
   second.loads = {dense(1, {n})};
   second.locals = {1};

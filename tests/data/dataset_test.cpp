@@ -108,9 +108,7 @@ TEST(Dataset, MapColumns) {
   EXPECT_THAT(picked.get_col_names(), ElementsAre("c", "n"));
   EXPECT_THAT(row(picked, 1), ElementsAre(100, 1));
   EXPECT_THAT(message<ValueError>([&] { d.map(add, {.input_columns = {"q"}}); }), HasSubstr("no column 'q'"));
-  EXPECT_THAT(message<DataError>([&] {
-                all(d.map(sum, {.input_columns = {"a", "b"}}));
-              }),
+  EXPECT_THAT(message<DataError>([&] { all(d.map(sum, {.input_columns = {"a", "b"}})); }),
               AllOf(HasSubstr("gave 1 columns where 2"), HasSubstr("a, b, c")));
 }
 
@@ -137,7 +135,7 @@ TEST(Dataset, ProjectOfArrays) {
 }
 
 TEST(Dataset, ZipConcatFilter) {
-  const auto a = numbers(4), b = numbers(3).map([](const Tensor&t) { return plus(t, 10); }).rename({"x"}, {"y"});
+  const auto a = numbers(4), b = numbers(3).map([](const Tensor& t) { return plus(t, 10); }).rename({"x"}, {"y"});
   int n = 0;
   for (const Row& r : a.zip({b})) {
     EXPECT_EQ(r[1].item_as_int(), r[0].item_as_int() + 10);

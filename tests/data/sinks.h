@@ -114,7 +114,9 @@ class RingSink : public BatchSink {
   void wake(bool always = false) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!always && !producer_waits_ && !consumer_waits_) return;
-    { const std::lock_guard lock(mutex_); }
+    {
+      const std::lock_guard lock(mutex_);
+    }
     changed_.notify_all();
   }
   std::vector<Place> places_;

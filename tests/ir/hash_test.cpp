@@ -36,16 +36,10 @@ TEST(GraphHash, EverythingElseCounts) {
   const std::vector<Edit> edits = {
       [](Graph&) {},
       [](Graph& g) { g.inputs[0].kind = Input::kCapture; },
-      [](Graph& g) {
-        g.values[0].type.shape = {4, 4};
-      },
+      [](Graph& g) { g.values[0].type.shape = {4, 4}; },
       [](Graph& g) { g.values[0].type.dtype = DType::kInt32; },
-      [](Graph& g) {
-        g.values[2].type.shape = {1, 3};
-      },
-      [](Graph& g) {
-        g.values[3].type.shape = {3, 4};
-      },
+      [](Graph& g) { g.values[2].type.shape = {1, 3}; },
+      [](Graph& g) { g.values[3].type.shape = {3, 4}; },
       [](Graph& g) { g.states[0].result = kNoId; },
       [](Graph& g) { g.nodes[0].op = &test_op("test.split"); },
       [](Graph& g) { std::swap(g.nodes[0].inputs[0], g.nodes[0].inputs[1]); },
@@ -53,9 +47,7 @@ TEST(GraphHash, EverythingElseCounts) {
       [](Graph& g) { g.nodes[1].attrs.set("scale", 0.2); },
       [](Graph& g) { g.nodes[1].attrs.set("flag", false); },
       [](Graph& g) { g.nodes[1].attrs.set("flag", std::int64_t{1}); },
-      [](Graph& g) {
-        g.nodes[1].attrs.set("axes", std::vector<std::int64_t>{0, -1, 0});
-      },
+      [](Graph& g) { g.nodes[1].attrs.set("axes", std::vector<std::int64_t>{0, -1, 0}); },
       [](Graph& g) { g.nodes[1].attrs.set("more", true); },
       [](Graph& g) { g.nodes[1].attrs.set("text", std::string("a")); },
       [](Graph& g) { g.nodes[1].attrs.set("dtype", DType::kFloat16); },
@@ -74,9 +66,7 @@ TEST(GraphHash, EverythingElseCounts) {
       [&](Graph& g) { nest(g)->stages[0].expr.insts[4].op = Opcode::kSub; },
       [&](Graph& g) { nest(g)->stages[0].expr.insts[4].a = 1; },
       [&](Graph& g) { nest(g)->stages[0].expr.insts[0].imm = 1; },
-      [&](Graph& g) {
-        nest(g)->stages[0].results[0] = ReduceResult{ReduceOp::kMax, 0};
-      },
+      [&](Graph& g) { nest(g)->stages[0].results[0] = ReduceResult{ReduceOp::kMax, 0}; },
       [&](Graph& g) { std::get<StoreResult>(nest(g)->stages[1].results[0]).dtype = DType::kFloat16; },
       [&](Graph& g) { nest(g)->stages[1].locals[0] = 1; },
       [&](Graph& g) { nest(g)->stages.pop_back(); },

@@ -69,9 +69,7 @@ TEST(Verify, Nodes) {
       {"an output is value %99", [](Example& e) { e.g.nodes[1].outputs[0] = 99; }},
       {"an output: value %3 names another producer", [](Example& e) { e.g.values[e.sum].producer = 1; }},
       {"output %3 is Float32(4, 4), the operator gives Float32(4, 3)",
-       [](Example& e) {
-         e.g.values[e.sum].type.shape = {4, 4};
-       }},
+       [](Example& e) { e.g.values[e.sum].type.shape = {4, 4}; }},
       {"output %3 is Float16(4, 3), the operator gives Float32(4, 3)",
        [](Example& e) { e.g.values[e.sum].type.dtype = DType::kFloat16; }},
       {"it has 2 outputs, the operator gives 3",
@@ -109,9 +107,7 @@ TEST(Verify, LoopNests) {
        with([](LoopNest& n) { n.stages[0].expr.inputs[0] = DType::kFloat16; })},
       {"stage 0: the expression has 2 inputs, the stage 1 loads and 0 locals",
        with([](LoopNest& n) { n.stages[0].loads.pop_back(); })},
-      {"stage 0: local 5 of 1", with([](LoopNest& n) {
-         n.stages[0].results[0] = ReduceResult{ReduceOp::kSum, 5};
-       })},
+      {"stage 0: local 5 of 1", with([](LoopNest& n) { n.stages[0].results[0] = ReduceResult{ReduceOp::kSum, 5}; })},
       {"stage 1: local 0 is read before it is set", with([](LoopNest& n) {
          n.num_locals = 2;
          n.stages[0].results[0] = ReduceResult{ReduceOp::kSum, 1};

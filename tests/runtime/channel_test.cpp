@@ -52,10 +52,7 @@ TEST(Channel, EndAndFailureComeAfterTheBatchesBeforeThem) {
 
 TEST(Channel, CloseWakesABlockedWriterAndReader) {
   Channel c(types(4));
-  std::thread writer([&] {
-    EXPECT_THROW(
-        for (std::int64_t s = 0;; ++s) write(c, s, 4), Channel::Stopped);
-  });
+  std::thread writer([&] { EXPECT_THROW(for (std::int64_t s = 0;; ++s) write(c, s, 4), Channel::Stopped); });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   c.close();
   writer.join();

@@ -71,11 +71,12 @@ TEST_P(Step, EagerTrainingEqualsCompiled) {
 }
 
 TEST_P(Step, SoftmaxCrossEntropyIsOneNumberPerRow) {
-  StepFunction f("loss",
-                 [](Trace&, const std::vector<Tensor>& in) {
-                   return std::vector<Tensor>{ops::reduce_mean(ops::cross_entropy_sparse(in[0], in[1]))};
-                 },
-                 true);
+  StepFunction f(
+      "loss",
+      [](Trace&, const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{ops::reduce_mean(ops::cross_entropy_sparse(in[0], in[1]))};
+      },
+      true);
   const auto out = run_once(f, {Tensor::zeros({2, 3}), Tensor({std::int32_t{0}, std::int32_t{2}})});
   EXPECT_NEAR(out.at(0).item<float>(), 1.0986123, 1e-6);
   try {
@@ -91,8 +92,8 @@ TEST_P(Step, AnEqualGraphIsCompiledOnce) {
   reset_stats();
   const Tensor x = Tensor::full({5, 7}, 2);
   for (int i = 0; i < 3; ++i) {
-    StepFunction f("twice", [](Trace&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2.0}; },
-                   false);
+    StepFunction f(
+        "twice", [](Trace&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2.0}; }, false);
     EXPECT_EQ(run_once(f, {x}).at(0).data_as<float>()[34], 4);
   }
   EXPECT_LE(stats().compiles, 1);
@@ -104,8 +105,8 @@ TEST_P(Step, ACommandRunsFullAndShortBatches) {
   Channel channel({{"x", DType::kFloat32, {4, 1}}, {"y", DType::kFloat32, {4, 1}}});
   for (int s = 0; s < 3; ++s) {
     const std::int64_t n = s == 2 ? 2 : 4;
-    ChannelSlot* slot = channel.acquire(
-        s, std::vector<ColumnType>{{"x", DType::kFloat32, {n, 1}}, {"y", DType::kFloat32, {n, 1}}});
+    ChannelSlot* slot =
+        channel.acquire(s, std::vector<ColumnType>{{"x", DType::kFloat32, {n, 1}}, {"y", DType::kFloat32, {n, 1}}});
     for (int i = 0; i < n; ++i) {
       reinterpret_cast<float*>(slot->columns[0])[i] = static_cast<float>(i + s);
       reinterpret_cast<float*>(slot->columns[1])[i] = static_cast<float>(3 * i);

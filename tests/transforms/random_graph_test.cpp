@@ -80,14 +80,17 @@ Tensor uniform(PhiloxStream& r, const Shape& shape) {
 TEST(RandomGraphs, FusedEqualsReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     PhiloxStream r(seed, 2);
-    const std::int64_t rows = 1 + static_cast<std::int64_t>(r.below(9)), columns = 1 + static_cast<std::int64_t>(r.below(37));
+    const std::int64_t rows = 1 + static_cast<std::int64_t>(r.below(9)),
+                       columns = 1 + static_cast<std::int64_t>(r.below(37));
     const std::vector<Tensor> in{uniform(r, {rows, columns}), uniform(r, {1, columns}), uniform(r, {rows, columns})};
     std::vector<std::vector<Tensor>> results;
     for (const char* device : {"reference", "CPU"}) {
       set_context({.mode = GRAPH_MODE, .device_target = device});
       runtime::StepFunction step(
           "random",
-          [&](runtime::Trace& trace, const std::vector<Tensor>& columns_in) { return Program(seed).build(trace, columns_in); },
+          [&](runtime::Trace& trace, const std::vector<Tensor>& columns_in) {
+            return Program(seed).build(trace, columns_in);
+          },
           true);
       results.push_back(runtime::run_once(step, in));
     }

@@ -17,8 +17,8 @@ namespace undertow::backend {
 
 /// What the compiler may ask of a device. Passes see this, never the backend.
 struct Caps {
-  bool fuse = false;          // accepts nodes that carry a LoopNest
-  bool channels_last = false; // convolutions and pooling want NHWC inside
+  bool fuse = false;           // accepts nodes that carry a LoopNest
+  bool channels_last = false;  // convolutions and pooling want NHWC inside
   DType half = DType::kBFloat16;
 };
 
@@ -35,7 +35,10 @@ class Kernel {
   /// Bytes of scratch it wants from the arena (one region is shared by all kernels of a program).
   virtual std::size_t scratch_bytes() const { return 0; }
   /// May write its `output` over its `input` (same element read before it is written).
-  virtual bool in_place(int output, int input) const { (void)output, (void)input; return false; }
+  virtual bool in_place(int output, int input) const {
+    (void)output, (void)input;
+    return false;
+  }
   /// Pointers of the node's inputs, then outputs, then scratch. The Instr's context lives as long as the kernel.
   virtual Instr bind(std::span<void* const> args) = 0;
   /// Drops the contexts of all Instrs that bind gave (eager execution, changed addresses). None of them may run again.
@@ -46,7 +49,7 @@ class Kernel {
 
 /// One batch of inputs in memory. Column c of the program's batch inputs is at columns[c].
 struct Slot {
-  int variant = 0;  // which prebuilt argument set of the program
+  int variant = 0;           // which prebuilt argument set of the program
   std::int64_t wait_ns = 0;  // how long the compute thread waited for it
 };
 
@@ -63,8 +66,8 @@ class Feed {
 struct StepRecord {
   double loss = 0;
   float learning_rate = 0, loss_scale = 1;
-  bool skipped = false;  // the guard held the commit back (loss scaling)
-  std::int64_t step = 0; // steps run so far, this one included
+  bool skipped = false;   // the guard held the commit back (loss scaling)
+  std::int64_t step = 0;  // steps run so far, this one included
   std::int64_t run_ns = 0, wait_ns = 0;
 };
 
@@ -82,13 +85,13 @@ struct Program {
 };
 
 struct LaunchArgs {
-  std::int64_t steps = 0;      // at most
-  std::int64_t first_step = 0; // steps run before this launch
+  std::int64_t steps = 0;       // at most
+  std::int64_t first_step = 0;  // steps run before this launch
   Feed* feed = nullptr;
-  std::span<StepRecord> records;          // written in order; at least `steps` of them
+  std::span<StepRecord> records;                  // written in order; at least `steps` of them
   std::atomic<std::int64_t>* progress = nullptr;  // records written so far
   const std::atomic<bool>* stop = nullptr;        // honoured at the next step border
-  bool stop_on_non_finite = false;        // a non-finite loss is an error found by the guard
+  bool stop_on_non_finite = false;                // a non-finite loss is an error found by the guard
 };
 
 struct LaunchResult {

@@ -13,8 +13,8 @@ Backend& get_backend(std::string_view name) {
   static Backend* reference = make_reference_backend().release();
   for (Backend* b : {cpu, reference})
     if (b->name() == name) return *b;
-  throw DeviceError(fmt::format("unknown device '{}': this build has '{}' and '{}'", name, cpu->name(),
-                                reference->name()));
+  throw DeviceError(
+      fmt::format("unknown device '{}': this build has '{}' and '{}'", name, cpu->name(), reference->name()));
 }
 
 }  // namespace undertow::backend

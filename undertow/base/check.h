@@ -8,14 +8,14 @@
 #include "undertow/base/error.h"
 
 /// Throws `ErrorType` with the fmt-formatted message unless `condition` holds. The message is built only on failure.
-#define UNDERTOW_CHECK(condition, ErrorType, ...)                         \
-  do {                                                                    \
+#define UNDERTOW_CHECK(condition, ErrorType, ...)                            \
+  do {                                                                       \
     if (!(condition)) throw ::undertow::ErrorType(fmt::format(__VA_ARGS__)); \
   } while (false)
 
 /// An invariant of Undertow itself; its failure is a fault to report, never the user's.
-#define UNDERTOW_ASSERT(condition)                                                                       \
-  do {                                                                                                   \
-    if (!(condition))                                                                                    \
+#define UNDERTOW_ASSERT(condition)                                                                         \
+  do {                                                                                                     \
+    if (!(condition))                                                                                      \
       throw ::undertow::Error(fmt::format("internal error at {}:{}: {}", __FILE__, __LINE__, #condition)); \
   } while (false)

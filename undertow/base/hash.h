@@ -16,7 +16,9 @@ struct Digest {
   std::string hex() const;
 };
 struct DigestHash {
-  std::size_t operator()(const Digest& d) const { return static_cast<std::size_t>(d.a ^ (d.b * 0x9E3779B97F4A7C15ull)); }
+  std::size_t operator()(const Digest& d) const {
+    return static_cast<std::size_t>(d.a ^ (d.b * 0x9E3779B97F4A7C15ull));
+  }
 };
 
 class Hasher {

@@ -12,8 +12,8 @@ namespace undertow {
 inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-/// A block aligned to 64 bytes; 2 MiB-aligned and advised for huge pages from 4 MiB up. Small blocks come from the pool.
-/// Throws std::bad_alloc. `bytes` may be 0.
+/// A block aligned to 64 bytes; 2 MiB-aligned and advised for huge pages from 4 MiB up. Small blocks come from the
+/// pool. Throws std::bad_alloc. `bytes` may be 0.
 void* allocate(std::size_t bytes);
 /// `bytes` must be what was asked for.
 void deallocate(void* block, std::size_t bytes) noexcept;

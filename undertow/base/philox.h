@@ -28,15 +28,14 @@ constexpr PhiloxBlock philox(PhiloxBlock c, std::uint32_t k0, std::uint32_t k1) 
 }
 
 /// Uniform in [0, 1) with 24 bits.
-constexpr float uniform_from_bits(std::uint32_t bits) {
-  return static_cast<float>(bits >> 8) * 0x1p-24f;
-}
+constexpr float uniform_from_bits(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 /// One uniform float32 in [0, 1) for element `index` of step `step`: what ir::Opcode::kRandom computes on every device.
 constexpr float random_uniform(std::uint64_t seed, std::uint64_t step, std::uint64_t index, std::uint32_t stream) {
   return uniform_from_bits(philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                                    static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)},
-                                  static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32) ^ stream)[0]);
+                                  static_cast<std::uint32_t>(seed),
+                                  static_cast<std::uint32_t>(seed >> 32) ^ stream)[0]);
 }
 
 /// A stream of draws for sequential use (shuffles, initializers): key = (seed), counter = (stream, position).

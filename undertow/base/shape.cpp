@@ -8,8 +8,8 @@
 namespace undertow {
 
 Shape::Shape(std::span<const std::int64_t> dims) {
-  UNDERTOW_CHECK(dims.size() <= kMaxRank, ShapeError, "a tensor has at most {} dimensions, got {}",
-                 kMaxRank, dims.size());
+  UNDERTOW_CHECK(dims.size() <= kMaxRank, ShapeError, "a tensor has at most {} dimensions, got {}", kMaxRank,
+                 dims.size());
   for (const auto d : dims) push_back(d);
 }
 
@@ -52,8 +52,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
     const int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
     const std::int64_t x = ia < 0 ? 1 : a[ia], y = ib < 0 ? 1 : b[ib];
     UNDERTOW_CHECK(x == y || x == 1 || y == 1, ShapeError,
-                   "shapes {} and {} cannot be broadcast together: dimension {} is {} against {}",
-                   a.str(), b.str(), i, x, y);
+                   "shapes {} and {} cannot be broadcast together: dimension {} is {} against {}", a.str(), b.str(), i,
+                   x, y);
     out.push_back(x == 1 ? y : x);
   }
   return out;
@@ -61,8 +61,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
 
 int normalize_axis(std::int64_t axis, int rank, const char* what) {
   UNDERTOW_CHECK(axis >= -rank && axis < rank, ValueError,
-                 "{}: axis {} is out of range for {} dimensions (allowed: {} to {})", what, axis,
-                 rank, -rank, rank - 1);
+                 "{}: axis {} is out of range for {} dimensions (allowed: {} to {})", what, axis, rank, -rank,
+                 rank - 1);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

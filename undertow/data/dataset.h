@@ -57,8 +57,8 @@ class MapFunction {
  public:
   MapFunction(std::shared_ptr<MapOp> op) : op_(std::move(op)) {}
   template <typename F>
-  requires(!std::is_convertible_v<F, std::shared_ptr<MapOp>> && !std::is_same_v<std::decay_t<F>, MapFunction>)
-      MapFunction(F f) {
+    requires(!std::is_convertible_v<F, std::shared_ptr<MapOp>> && !std::is_same_v<std::decay_t<F>, MapFunction>)
+  MapFunction(F f) {
     if constexpr (std::is_invocable_r_v<Row, F&, const Row&, const RowContext&>) op_ = of_rows(std::move(f));
     else if constexpr (std::is_invocable_r_v<Row, F&, const Row&>)
       op_ = of_rows([f = std::move(f)](const Row& r, const RowContext&) mutable -> Row { return f(r); });

@@ -53,7 +53,8 @@ Scalar ExprBuilder::select(Scalar c, Scalar x, Scalar y) {
   return push({.op = Opcode::kSelect, .dtype = x.dtype, .a = c.id, .b = x.id, .c = y.id});
 }
 Scalar ExprBuilder::random(Scalar seed, Scalar step, Scalar index, std::int64_t stream) {
-  return push({.op = Opcode::kRandom, .dtype = DType::kFloat32, .a = seed.id, .b = step.id, .c = index.id, .imm = stream});
+  return push(
+      {.op = Opcode::kRandom, .dtype = DType::kFloat32, .a = seed.id, .b = step.id, .c = index.id, .imm = stream});
 }
 
 std::vector<Scalar> ExprBuilder::inline_expr(const Expr& other, std::span<const Scalar> inputs) {

@@ -19,15 +19,42 @@ enum class Opcode : std::uint8_t {
   kConst,  // imm (integers, bool) or fimm (floats)
   kIndex,  // int64: row-major index of the element in the iteration space
   kCast,   // a; to dtype. Float to integer truncates and saturates, NaN gives 0; to bool: non-zero
-  kAdd, kSub, kMul, kDiv,
-  kRem,           // sign of the dividend (fmod; integer division by zero gives 0)
-  kMin, kMax,     // NaN passes through
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kRem,  // sign of the dividend (fmod; integer division by zero gives 0)
+  kMin,
+  kMax,  // NaN passes through
   kPow,
-  kNeg, kAbs, kSqrt, kFloor, kCeil, kRound /* half to even */, kTrunc,
-  kExp, kExpm1, kLog, kLog1p, kSin, kCos, kTanh, kErf, kAtan2,
-  kEq, kNe, kLt, kLe, kGt, kGe,  // bool; kNe is true for NaN
-  kAnd, kOr, kXor, kNot,         // bool or integers
-  kShl, kShr,
+  kNeg,
+  kAbs,
+  kSqrt,
+  kFloor,
+  kCeil,
+  kRound /* half to even */,
+  kTrunc,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kSin,
+  kCos,
+  kTanh,
+  kErf,
+  kAtan2,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  // bool; kNe is true for NaN
+  kAnd,
+  kOr,
+  kXor,
+  kNot,  // bool or integers
+  kShl,
+  kShr,
   kSelect,  // a ? b : c
   kRandom,  // float32 in [0, 1): Philox. a: uint64 seed, b: int64 step counter, c: int64 index; imm: the op's stream
 };

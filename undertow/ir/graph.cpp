@@ -38,8 +38,7 @@ NodeId Graph::add_node_typed(Node node, std::span<const TensorType> types) {
   return id;
 }
 
-std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs,
-                              const Scope& scope) {
+std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs, const Scope& scope) {
   UNDERTOW_CHECK(op.num_inputs < 0 || static_cast<int>(in.size()) == op.num_inputs, TypeError,
                  "{} takes {} inputs, got {}", op.name, op.num_inputs, in.size());
   try {

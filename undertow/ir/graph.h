@@ -29,7 +29,7 @@ struct Node {
   const OpDef* op = nullptr;
   std::vector<ValueId> inputs, outputs;
   Attrs attrs;
-  std::uint32_t scope = 0;               // into Graph::scopes
+  std::uint32_t scope = 0;  // into Graph::scopes
   Phase phase = Phase::kCompute;
   std::shared_ptr<const LoopNest> nest;  // fused nodes only
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ir/loop_nest.h: what one fused kernel computes: a nest of loops over dense buffers. It says nothing about the schedule
-// (which dimension is vectorised, how the work is split over threads); that is code generation's choice by fixed rules.
+// ir/loop_nest.h: what one fused kernel computes: a nest of loops over dense buffers. It says nothing about the
+// schedule (which dimension is vectorised, how the work is split over threads); that is code generation's choice by
+// fixed rules.
 //
 //   for every point of the outer dims:            one row of a softmax, one channel of a BatchNorm, one element
 //     stage 0: for every point of the inner dims  e.g. reduce max
@@ -46,7 +47,7 @@ struct Stage {
   bool inner = false;
   std::vector<Access> loads;  // expression inputs 0 .. loads.size()-1, dtypes in expr.inputs
   std::vector<int> locals;    // the following expression inputs: values of earlier stages at this outer point
-  Expr expr;                  // kIndex is the row-major index over all dims (outer, then inner; outer stages: inner = 0)
+  Expr expr;  // kIndex is the row-major index over all dims (outer, then inner; outer stages: inner = 0)
   std::vector<StageResult> results;  // one per expr.results
 };
 

@@ -50,15 +50,15 @@ struct GradContext {
   std::span<const Tensor> outputs;
   std::span<const Tensor> grads;  // d loss / d output; undefined where no gradient flows
   const Attrs& attrs;
-  std::span<const bool> needs;    // per input
+  std::span<const bool> needs;  // per input
 };
 
 struct OpDef {
   std::string name;
-  int num_inputs = 1;              // -1: any number
-  std::vector<std::string> inputs; // names, for messages and docs
-  Attrs defaults;                  // every attribute with its default
-  std::string doc;                 // one line: formula and source
+  int num_inputs = 1;               // -1: any number
+  std::vector<std::string> inputs;  // names, for messages and docs
+  Attrs defaults;                   // every attribute with its default
+  std::string doc;                  // one line: formula and source
 
   /// Output types. Throws ShapeError or TypeError (the caller adds op, shapes, cell path and line).
   std::function<std::vector<TensorType>(std::span<const TensorType>, const Attrs&)> infer;
@@ -72,7 +72,8 @@ struct OpDef {
   /// affine. Fusion reads through them instead of moving memory.
   std::function<std::optional<Access>(const Attrs&, const Shape& in, const Shape& out)> access;
   /// All other ops: plain loops, the oracle of tests and the fallback of a new device.
-  std::function<void(std::span<const HostArray> in, std::span<const HostArray> out, const Attrs&, StepError*)> reference;
+  std::function<void(std::span<const HostArray> in, std::span<const HostArray> out, const Attrs&, StepError*)>
+      reference;
 
   AmpClass amp = AmpClass::kFollow;
   // Traits.

@@ -18,14 +18,12 @@ namespace {
 struct Dims {
   std::int64_t n, c, h, w;
 };
-Dims dims(const Shape& s, bool nhwc) {
-  return nhwc ? Dims{s[0], s[3], s[1], s[2]} : Dims{s[0], s[1], s[2], s[3]};
-}
+Dims dims(const Shape& s, bool nhwc) { return nhwc ? Dims{s[0], s[3], s[1], s[2]} : Dims{s[0], s[1], s[2], s[3]}; }
 
 std::vector<ir::TensorType> infer_conv(Types in, const Attrs& a) {
   const Shape &x = in[0].shape, &w = in[1].shape;
-  UNDERTOW_CHECK(x.rank() == 4 && w.rank() == 4, ShapeError, "input and weight need 4 dimensions, got {} and {}", x.str(),
-                 w.str());
+  UNDERTOW_CHECK(x.rank() == 4 && w.rank() == 4, ShapeError, "input and weight need 4 dimensions, got {} and {}",
+                 x.str(), w.str());
   UNDERTOW_CHECK(in[0].dtype == in[1].dtype, TypeError, "dtypes {} and {} differ", name_of(in[0].dtype),
                  name_of(in[1].dtype));
   const bool nhwc = a.text("layout") == "NHWC";
@@ -37,7 +35,8 @@ std::vector<ir::TensorType> infer_conv(Types in, const Attrs& a) {
   const auto &strides = a.ints("strides"), &pads = a.ints("pads"), &dilations = a.ints("dilations");
   const auto extent = [&](std::int64_t n, int axis) {
     const std::int64_t window = dilations[static_cast<std::size_t>(axis)] * (w[2 + axis] - 1) + 1;
-    const std::int64_t padded = n + pads[static_cast<std::size_t>(2 * axis)] + pads[static_cast<std::size_t>(2 * axis + 1)];
+    const std::int64_t padded =
+        n + pads[static_cast<std::size_t>(2 * axis)] + pads[static_cast<std::size_t>(2 * axis + 1)];
     UNDERTOW_CHECK(padded >= window, ShapeError, "the kernel covers {} positions, the padded input has {} (input {})",
                    window, padded, x.str());
     return (padded - window) / strides[static_cast<std::size_t>(axis)] + 1;

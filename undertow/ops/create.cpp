@@ -41,22 +41,22 @@ void register_create(ir::OpSet& set) {
         if (axis != 0) i = b.binary(Opcode::kRem, i, b.constant_int(shape[axis], DType::kInt64));
         return b.cast(i, a.dtype("dtype"));
       },
-      nullptr, [](Types, const Attrs& a) { return std::vector{ir::TensorType{a.dtype("dtype"), Shape(a.ints("shape"))}}; });
+      nullptr,
+      [](Types, const Attrs& a) { return std::vector{ir::TensorType{a.dtype("dtype"), Shape(a.ints("shape"))}}; });
   iota_def.defaults = {{"axis", std::int64_t{0}}, {"dtype", DType::kInt64}};
   set.add(std::move(iota_def));
 
   auto random_def = elementwise(
       "random_uniform", {"seed", "step"}, "uniform in [0, 1): Philox4x32-10 keyed by seed, step, stream and position",
       [](ExprBuilder& b, In in, const Attrs& a) { return b.random(in[0], in[1], b.index(), a.integer("stream")); },
-      nullptr, [](Types, const Attrs& a) { return std::vector{ir::TensorType{DType::kFloat32, Shape(a.ints("shape"))}}; });
+      nullptr,
+      [](Types, const Attrs& a) { return std::vector{ir::TensorType{DType::kFloat32, Shape(a.ints("shape"))}}; });
   random_def.random = true;
   random_def.defaults = {{"stream", std::int64_t{0}}};
   set.add(std::move(random_def));
 }
 
-Tensor constant(double value, DType dtype) {
-  return call("constant", {}, {{"value", value}, {"dtype", dtype}});
-}
+Tensor constant(double value, DType dtype) { return call("constant", {}, {{"value", value}, {"dtype", dtype}}); }
 
 Tensor constant_int(std::int64_t value, DType dtype) {
   if (is_floating(dtype)) return constant(static_cast<double>(value), dtype);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/dispatch.h: where an op call goes: into the graph being traced, to a kernel at once, or both. The runtime decides.
+// ops/dispatch.h: where an op call goes: into the graph being traced, to a kernel at once, or both. The runtime
+// decides.
 #pragma once
 
 #include <vector>

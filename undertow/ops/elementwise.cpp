@@ -26,20 +26,21 @@ ir::OpDef unary(std::string name, std::string doc, std::function<Scalar(Scalar)>
 }
 
 ir::OpDef unary_to_bool(std::string name, std::string doc, std::function<Scalar(Scalar)> f) {
-  return elementwise(std::move(name), {"x"}, std::move(doc),
-                     [f](ExprBuilder&, In in, const Attrs&) { return f(in[0]); }, nullptr,
-                     infer_broadcast_as(DType::kBool));
+  return elementwise(
+      std::move(name), {"x"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0]); }, nullptr,
+      infer_broadcast_as(DType::kBool));
 }
 
 ir::OpDef binary(std::string name, std::string doc, std::function<Scalar(Scalar, Scalar)> f, GradFn grad = nullptr) {
-  return elementwise(std::move(name), {"x", "y"}, std::move(doc),
-                     [f](ExprBuilder&, In in, const Attrs&) { return f(in[0], in[1]); }, std::move(grad));
+  return elementwise(
+      std::move(name), {"x", "y"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0], in[1]); },
+      std::move(grad));
 }
 
 ir::OpDef compare(std::string name, std::string doc, std::function<Scalar(Scalar, Scalar)> f) {
-  return elementwise(std::move(name), {"x", "y"}, std::move(doc),
-                     [f](ExprBuilder&, In in, const Attrs&) { return f(in[0], in[1]); }, nullptr,
-                     infer_broadcast_as(DType::kBool));
+  return elementwise(
+      std::move(name), {"x", "y"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0], in[1]); },
+      nullptr, infer_broadcast_as(DType::kBool));
 }
 
 auto op(Opcode o) {
@@ -109,8 +110,8 @@ GradFn extremum_grad(bool largest) {
 
 void register_elementwise(ir::OpSet& set) {
   set.add(unary("neg", "-x", [](Scalar x) { return -x; }, [](const GradContext& c) { return neg(c.grads[0]); }));
-  set.add(unary("abs", "|x|", op(Opcode::kAbs),
-                [](const GradContext& c) { return mul(c.grads[0], sign(c.inputs[0])); }));
+  set.add(
+      unary("abs", "|x|", op(Opcode::kAbs), [](const GradContext& c) { return mul(c.grads[0], sign(c.inputs[0])); }));
   set.add(unary("exp", "e^x", op(Opcode::kExp), [](const GradContext& c) { return mul(c.grads[0], c.outputs[0]); }));
   set.add(unary("expm1", "e^x - 1", op(Opcode::kExpm1),
                 [](const GradContext& c) { return mul(c.grads[0], add(c.outputs[0], 1.0)); }));
@@ -120,29 +121,30 @@ void register_elementwise(ir::OpSet& set) {
                 [](const GradContext& c) { return div(c.grads[0], add(c.inputs[0], 1.0)); }));
   set.add(unary("sqrt", "square root", op(Opcode::kSqrt),
                 [](const GradContext& c) { return div(mul(c.grads[0], 0.5), c.outputs[0]); }));
-  set.add(unary("rsqrt", "1 / sqrt(x)", [](Scalar x) { return 1.0 / fn(Opcode::kSqrt, x); }, [](const GradContext& c) {
-    const Tensor& y = c.outputs[0];
-    return mul(mul(c.grads[0], -0.5), mul(y, mul(y, y)));
-  }));
-  set.add(unary("square", "x * x", [](Scalar x) { return x * x; },
-                [](const GradContext& c) { return mul(c.grads[0], mul(c.inputs[0], 2.0)); }));
-  set.add(unary("reciprocal", "1 / x", [](Scalar x) { return 1.0 / x; }, [](const GradContext& c) {
-    return neg(mul(c.grads[0], mul(c.outputs[0], c.outputs[0])));
-  }));
-  set.add(unary("sin", "sine", op(Opcode::kSin),
-                [](const GradContext& c) { return mul(c.grads[0], cos(c.inputs[0])); }));
+  set.add(unary(
+      "rsqrt", "1 / sqrt(x)", [](Scalar x) { return 1.0 / fn(Opcode::kSqrt, x); },
+      [](const GradContext& c) {
+        const Tensor& y = c.outputs[0];
+        return mul(mul(c.grads[0], -0.5), mul(y, mul(y, y)));
+      }));
+  set.add(unary(
+      "square", "x * x", [](Scalar x) { return x * x; },
+      [](const GradContext& c) { return mul(c.grads[0], mul(c.inputs[0], 2.0)); }));
+  set.add(unary(
+      "reciprocal", "1 / x", [](Scalar x) { return 1.0 / x; },
+      [](const GradContext& c) { return neg(mul(c.grads[0], mul(c.outputs[0], c.outputs[0]))); }));
+  set.add(
+      unary("sin", "sine", op(Opcode::kSin), [](const GradContext& c) { return mul(c.grads[0], cos(c.inputs[0])); }));
   set.add(unary("cos", "cosine", op(Opcode::kCos),
                 [](const GradContext& c) { return neg(mul(c.grads[0], sin(c.inputs[0]))); }));
-  set.add(unary("tanh", "hyperbolic tangent", op(Opcode::kTanh), [](const GradContext& c) {
-    return mul(c.grads[0], sub(1.0, mul(c.outputs[0], c.outputs[0])));
-  }));
+  set.add(unary("tanh", "hyperbolic tangent", op(Opcode::kTanh),
+                [](const GradContext& c) { return mul(c.grads[0], sub(1.0, mul(c.outputs[0], c.outputs[0]))); }));
   set.add(unary("erf", "error function", op(Opcode::kErf), [](const GradContext& c) {
     constexpr double kTwoOverSqrtPi = 1.1283791670955126;
     return mul(c.grads[0], mul(exp(neg(square(c.inputs[0]))), kTwoOverSqrtPi));
   }));
-  set.add(unary("sigmoid", "1 / (1 + e^-x)", sigmoid_expr, [](const GradContext& c) {
-    return mul(c.grads[0], mul(c.outputs[0], sub(1.0, c.outputs[0])));
-  }));
+  set.add(unary("sigmoid", "1 / (1 + e^-x)", sigmoid_expr,
+                [](const GradContext& c) { return mul(c.grads[0], mul(c.outputs[0], sub(1.0, c.outputs[0]))); }));
   set.add(unary("relu", "max(x, 0); NaN stays", relu_expr,
                 [](const GradContext& c) { return mask(greater(c.outputs[0], 0.0), c.grads[0]); }));
   set.add(unary("floor", "largest integer <= x", op(Opcode::kFloor)));
@@ -173,18 +175,24 @@ void register_elementwise(ir::OpSet& set) {
     set.add(std::move(cast_def));
   }
 
-  set.add(binary("add", "x + y", [](Scalar x, Scalar y) { return x + y; },
-                 [](const GradContext& c) { return Grads{c.grads[0], c.grads[0]}; }));
-  set.add(binary("sub", "x - y", [](Scalar x, Scalar y) { return x - y; },
-                 [](const GradContext& c) { return Grads{c.grads[0], c.needs[1] ? neg(c.grads[0]) : Tensor()}; }));
-  set.add(binary("mul", "x * y", [](Scalar x, Scalar y) { return x * y; }, [](const GradContext& c) {
-    return Grads{c.needs[0] ? mul(c.grads[0], c.inputs[1]) : Tensor(),
-                 c.needs[1] ? mul(c.grads[0], c.inputs[0]) : Tensor()};
-  }));
-  set.add(binary("div", "x / y", [](Scalar x, Scalar y) { return x / y; }, [](const GradContext& c) {
-    const Tensor gx = div(c.grads[0], c.inputs[1]);
-    return Grads{gx, c.needs[1] ? neg(mul(gx, c.outputs[0])) : Tensor()};
-  }));
+  set.add(binary(
+      "add", "x + y", [](Scalar x, Scalar y) { return x + y; },
+      [](const GradContext& c) { return Grads{c.grads[0], c.grads[0]}; }));
+  set.add(binary(
+      "sub", "x - y", [](Scalar x, Scalar y) { return x - y; },
+      [](const GradContext& c) { return Grads{c.grads[0], c.needs[1] ? neg(c.grads[0]) : Tensor()}; }));
+  set.add(binary(
+      "mul", "x * y", [](Scalar x, Scalar y) { return x * y; },
+      [](const GradContext& c) {
+        return Grads{c.needs[0] ? mul(c.grads[0], c.inputs[1]) : Tensor(),
+                     c.needs[1] ? mul(c.grads[0], c.inputs[0]) : Tensor()};
+      }));
+  set.add(binary(
+      "div", "x / y", [](Scalar x, Scalar y) { return x / y; },
+      [](const GradContext& c) {
+        const Tensor gx = div(c.grads[0], c.inputs[1]);
+        return Grads{gx, c.needs[1] ? neg(mul(gx, c.outputs[0])) : Tensor()};
+      }));
   set.add(binary("floor_div", "floor(x / y)", floor_div_expr));
   set.add(binary("floor_mod", "x - floor(x / y) * y", floor_mod_expr));
   set.add(binary("pow", "x ^ y", op2(Opcode::kPow), [](const GradContext& c) {
@@ -223,8 +231,7 @@ void register_elementwise(ir::OpSet& set) {
         UNDERTOW_CHECK(in[0].dtype == DType::kBool, TypeError, "condition must be Bool, got {}", name_of(in[0].dtype));
         UNDERTOW_CHECK(in[1].dtype == in[2].dtype, TypeError, "x and y have different dtypes: {} and {}",
                        name_of(in[1].dtype), name_of(in[2].dtype));
-        return std::vector{
-            ir::TensorType{in[1].dtype, broadcast(in[0].shape, broadcast(in[1].shape, in[2].shape))}};
+        return std::vector{ir::TensorType{in[1].dtype, broadcast(in[0].shape, broadcast(in[1].shape, in[2].shape))}};
       }));
 }
 
@@ -326,9 +333,7 @@ Tensor ceil(const Tensor& x) { return is_floating(x.dtype()) ? call("ceil", {x})
 Tensor round(const Tensor& x) { return is_floating(x.dtype()) ? call("round", {x}) : x; }
 Tensor trunc(const Tensor& x) { return is_floating(x.dtype()) ? call("trunc", {x}) : x; }
 
-Tensor cast(const Tensor& x, DType dtype) {
-  return x.dtype() == dtype ? x : call("cast", {x}, {{"dtype", dtype}});
-}
+Tensor cast(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : call("cast", {x}, {{"dtype", dtype}}); }
 
 Tensor div(const Operand& x, const Operand& y) {
   DType t = common_type(x, y);

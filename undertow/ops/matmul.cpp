@@ -23,9 +23,8 @@ std::vector<ir::TensorType> infer_matmul(Types in, const Attrs& attrs) {
   const auto rows = [](const Shape& s, bool t) { return s[s.rank() - (t ? 1 : 2)]; };
   const auto columns = [](const Shape& s, bool t) { return s[s.rank() - (t ? 2 : 1)]; };
   const bool ta = attrs.flag("transpose_a"), tb = attrs.flag("transpose_b");
-  UNDERTOW_CHECK(columns(a, ta) == rows(b, tb), ShapeError,
-                 "inner dimensions differ: {} of {} against {} of {}{}", columns(a, ta), a.str(), rows(b, tb), b.str(),
-                 tb ? " (transposed)" : "");
+  UNDERTOW_CHECK(columns(a, ta) == rows(b, tb), ShapeError, "inner dimensions differ: {} of {} against {} of {}{}",
+                 columns(a, ta), a.str(), rows(b, tb), b.str(), tb ? " (transposed)" : "");
   const auto batch = [](const Shape& s) { return Shape(std::span(s.begin(), s.size() - 2)); };
   Shape out = broadcast(batch(a), batch(b));
   out.push_back(rows(a, ta));
@@ -62,7 +61,8 @@ void register_matmul(ir::OpSet& set) {
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   const DType t = promote(a.dtype(), b.dtype());
   Tensor x = cast(a, t), y = cast(b, t);
-  const bool row = a.ndim() == 1, column = b.ndim() == 1;  // NumPy: a vector is a row on the left, a column on the right
+  const bool row = a.ndim() == 1,
+             column = b.ndim() == 1;  // NumPy: a vector is a row on the left, a column on the right
   UNDERTOW_CHECK(a.ndim() > 0 && b.ndim() > 0, ShapeError, "matmul: a scalar has no matrix product; use mul");
   if (row) x = expand_dims(x, 0);
   if (column) y = expand_dims(y, 1);

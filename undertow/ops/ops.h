@@ -138,9 +138,9 @@ Tensor one_hot(const Tensor& indices, std::int64_t depth, double on = 1, double 
 /// One item of x[...]: an integer, a slice, `None`, `...`, or an integer tensor.
 struct Index {
   enum Kind { kInteger, kSlice, kNewAxis, kEllipsis, kTensor } kind;
-  std::int64_t value = 0;                       // kInteger
-  std::optional<std::int64_t> begin, end, step; // kSlice
-  Tensor tensor;                                // kTensor
+  std::int64_t value = 0;                        // kInteger
+  std::optional<std::int64_t> begin, end, step;  // kSlice
+  Tensor tensor;                                 // kTensor
 };
 /// NumPy's basic indexing, plus at most one integer tensor.
 Tensor index(const Tensor& x, const std::vector<Index>& items);

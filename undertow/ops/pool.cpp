@@ -49,9 +49,7 @@ std::vector<ir::TensorType> infer_input_shape(Types in, const Attrs& a) {
   return {{in[0].dtype, Shape(a.ints("input_shape"))}};
 }
 
-Attrs attrs_of(const PoolOptions& o) {
-  return {{"kernel", o.kernel}, {"strides", o.strides}, {"pads", o.pads}};
-}
+Attrs attrs_of(const PoolOptions& o) { return {{"kernel", o.kernel}, {"strides", o.strides}, {"pads", o.pads}}; }
 
 }  // namespace
 

@@ -75,7 +75,8 @@ Grads prod_grad(const GradContext& c) {
   const Tensor is_zero = equal(x, 0.0), safe = select(is_zero, 1.0, x);
   const Tensor zeros = reduce_sum(cast(is_zero, x.dtype()), axes, true);
   const Tensor rest = reduce_prod(safe, axes, true);
-  const Tensor none = logical_and(equal(zeros, 0.0), logical_not(is_zero)), one = logical_and(equal(zeros, 1.0), is_zero);
+  const Tensor none = logical_and(equal(zeros, 0.0), logical_not(is_zero)),
+               one = logical_and(equal(zeros, 1.0), is_zero);
   const Tensor others = select(none, div(rest, safe), select(one, rest, 0.0));
   return {mul(others, with_axes(c.grads[0], c))};
 }
@@ -87,7 +88,8 @@ Axes resolve(const Tensor& x, Axes axes, const char* op) {
   }
   for (auto& a : axes) a = normalize_axis(a, x.ndim(), op);
   std::sort(axes.begin(), axes.end());
-  UNDERTOW_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(), ValueError, "{}: an axis is given twice", op);
+  UNDERTOW_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(), ValueError, "{}: an axis is given twice",
+                 op);
   return axes;
 }
 
@@ -107,8 +109,8 @@ Tensor reduce(const char* op, const Tensor& x, const Axes& axes, bool keep_dims)
 
 std::vector<ir::TensorType> infer_arg(Types in, const Attrs& a) {
   const auto axis = static_cast<int>(a.integer("axis"));
-  UNDERTOW_CHECK(in[0].shape[axis] != 0, ValueError, "no position exists along axis {} of shape {}, which is empty", axis,
-                 in[0].shape.str());
+  UNDERTOW_CHECK(in[0].shape[axis] != 0, ValueError, "no position exists along axis {} of shape {}, which is empty",
+                 axis, in[0].shape.str());
   const Attrs reduce_attrs{{"axes", std::vector<std::int64_t>{axis}}, {"keep_dims", a.flag("keep_dims")}};
   auto out = infer_reduce(in, reduce_attrs);
   out[0].dtype = DType::kInt64;
@@ -122,13 +124,14 @@ Tensor arg(const char* op, const Tensor& x, std::int64_t axis, bool keep_dims) {
 }  // namespace
 
 void register_reduce(ir::OpSet& set) {
-  set.add(reduction("reduce_sum", "sum over axes", ir::ReduceOp::kSum, reference::reduce_sum,
-                    [](const GradContext& c) {
-                      return Grads{broadcast_to(with_axes(c.grads[0], c), c.inputs[0].shape())};
-                    }));
+  set.add(reduction("reduce_sum", "sum over axes", ir::ReduceOp::kSum, reference::reduce_sum, [](const GradContext& c) {
+    return Grads{broadcast_to(with_axes(c.grads[0], c), c.inputs[0].shape())};
+  }));
   set.add(reduction("reduce_prod", "product over axes", ir::ReduceOp::kProd, reference::reduce_prod, prod_grad));
-  set.add(reduction("reduce_max", "maximum over axes; NaN wins", ir::ReduceOp::kMax, reference::reduce_max, extremum_grad, false));
-  set.add(reduction("reduce_min", "minimum over axes; NaN wins", ir::ReduceOp::kMin, reference::reduce_min, extremum_grad, false));
+  set.add(reduction("reduce_max", "maximum over axes; NaN wins", ir::ReduceOp::kMax, reference::reduce_max,
+                    extremum_grad, false));
+  set.add(reduction("reduce_min", "minimum over axes; NaN wins", ir::ReduceOp::kMin, reference::reduce_min,
+                    extremum_grad, false));
   for (const bool max : {true, false}) {
     ir::OpDef def;
     def.name = max ? "argmax" : "argmin";

@@ -58,8 +58,8 @@ InferFn infer_broadcast() {
   return [](std::span<const ir::TensorType> in, const ir::Attrs&) {
     ir::TensorType out = in[0];
     for (std::size_t i = 1; i < in.size(); ++i) {
-      UNDERTOW_CHECK(in[i].dtype == out.dtype, TypeError, "inputs have different dtypes: {} and {}",
-                     name_of(out.dtype), name_of(in[i].dtype));
+      UNDERTOW_CHECK(in[i].dtype == out.dtype, TypeError, "inputs have different dtypes: {} and {}", name_of(out.dtype),
+                     name_of(in[i].dtype));
       out.shape = broadcast(out.shape, in[i].shape);
     }
     return std::vector{out};

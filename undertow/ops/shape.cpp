@@ -170,9 +170,7 @@ void register_shape(ir::OpSet& set) {
 
   auto slice_def = movement(
       "slice", "y[i] = x[begin + i * steps]", {},
-      [](Types in, const Attrs& a) {
-        return std::vector{ir::TensorType{in[0].dtype, Shape(a.ints("shape"))}};
-      },
+      [](Types in, const Attrs& a) { return std::vector{ir::TensorType{in[0].dtype, Shape(a.ints("shape"))}}; },
       slice_grad, reference::slice);
   slice_def.access = slice_access;
   set.add(std::move(slice_def));

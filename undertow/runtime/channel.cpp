@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kTargetBytes = std::size_t{8} << 20;
 constexpr int kMinSlots = 3, kMaxSlots = 128;
-constexpr auto kSpin = std::chrono::microseconds(20);       // a hand-over between two running threads is shorter
-constexpr auto kStopPoll = std::chrono::milliseconds(10);   // how late a sleeping reader sees the stop flag
+constexpr auto kSpin = std::chrono::microseconds(20);      // a hand-over between two running threads is shorter
+constexpr auto kStopPoll = std::chrono::milliseconds(10);  // how late a sleeping reader sees the stop flag
 // Tiny batches come in rings of many slots. Their sleeping reader is woken for a quarter of the ring at a time, since a
 // wake costs more than a tiny step; what is ready earlier it finds by itself after this long.
 constexpr int kManySlots = 32;
@@ -111,7 +111,9 @@ void Channel::wake(std::atomic<int>& waiting, std::condition_variable& cv) {
   // Pairs with the sleeper's rise of `waiting` before it looks again: one of the two sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (waiting.load(std::memory_order_relaxed) == 0) return;
-  { const std::lock_guard lock(mutex_); }
+  {
+    const std::lock_guard lock(mutex_);
+  }
   cv.notify_all();
 }
 

@@ -2,9 +2,9 @@
 // runtime/channel.h: the data channel between the pipeline's workers and the compute thread: a ring of slots.
 //
 // Workers write rows straight into slot memory; the compute thread pops a slot and runs on it without a copy. Batch s
-// uses slot s mod K, so batches come out in sequence order whatever order they are finished in. Every slot is tagged with
-// its shapes, so that full and short batches travel in one command. The hot path is two atomics per batch; a mutex is
-// taken only to sleep and to wake a sleeper.
+// uses slot s mod K, so batches come out in sequence order whatever order they are finished in. Every slot is tagged
+// with its shapes, so that full and short batches travel in one command. The hot path is two atomics per batch; a mutex
+// is taken only to sleep and to wake a sleeper.
 #pragma once
 
 #include <atomic>
@@ -33,12 +33,12 @@ struct ColumnType {
 struct alignas(64) ChannelSlot {
   int index = 0;
   std::vector<std::byte*> columns;
-  int shapes = 0;                     // Channel::shape_set
+  int shapes = 0;  // Channel::shape_set
   bool last_of_epoch = false;
-  std::int64_t sequence = -1;         // batch it holds
-  std::atomic<std::int64_t> free_for{0};   // the batch that may be written next
-  std::atomic<std::int64_t> ready_for{-1}; // the batch that is complete
-  std::uint64_t memory_generation = 0;     // of the channel when `columns` was made
+  std::int64_t sequence = -1;               // batch it holds
+  std::atomic<std::int64_t> free_for{0};    // the batch that may be written next
+  std::atomic<std::int64_t> ready_for{-1};  // the batch that is complete
+  std::uint64_t memory_generation = 0;      // of the channel when `columns` was made
 };
 
 class Channel {
@@ -97,14 +97,14 @@ class Channel {
 
   std::atomic<std::uint64_t> generation_{0};
   std::deque<ChannelSlot> slots_;
-  std::vector<Ref<Storage>> memory_;                 // by slot
-  std::vector<std::vector<std::size_t>> capacity_;   // by slot, bytes per column
+  std::vector<Ref<Storage>> memory_;                // by slot
+  std::vector<std::vector<std::size_t>> capacity_;  // by slot, bytes per column
   mutable std::mutex mutex_;
   std::condition_variable writer_cv_, reader_cv_;
   std::deque<std::vector<ColumnType>> shape_sets_;
   std::atomic<int> num_shape_sets_{0};
   std::atomic<std::int64_t> next_read_{0};
-  std::atomic<std::int64_t> stop_at_{INT64_MAX};     // first batch that will not come
+  std::atomic<std::int64_t> stop_at_{INT64_MAX};  // first batch that will not come
   std::atomic<bool> closed_{false};
   std::atomic<int> reader_waiting_{0}, writers_waiting_{0};
   std::int64_t error_at_ = INT64_MAX;

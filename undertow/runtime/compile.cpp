@@ -70,7 +70,8 @@ void* CompiledGraph::address(ir::ValueId v, const Addresses& a, std::size_t vari
     case transforms::Place::kState: return a.states[p.index];
     case transforms::Place::kInput:
       if (capture_index_[p.index] >= 0) return a.captures[static_cast<std::size_t>(capture_index_[p.index])];
-      if (column_index_[p.index] >= 0) return a.columns[variant * num_columns_ + static_cast<std::size_t>(column_index_[p.index])];
+      if (column_index_[p.index] >= 0)
+        return a.columns[variant * num_columns_ + static_cast<std::size_t>(column_index_[p.index])];
       return const_cast<std::int64_t*>(&step_);
     case transforms::Place::kNone: break;
   }
@@ -102,8 +103,8 @@ backend::Program& CompiledGraph::bind(const Addresses& a) {
   }
   for (const auto& [v, s] : plan_.copies) {
     const auto& t = graph_.type(v);
-    Copy& c = copies_.emplace_back(Copy{a.states[s], address(v, a, 0),
-                                        static_cast<std::size_t>(t.shape.numel()) * size_of(t.dtype)});
+    Copy& c = copies_.emplace_back(
+        Copy{a.states[s], address(v, a, 0), static_cast<std::size_t>(t.shape.numel()) * size_of(t.dtype)});
     for (auto& variant : program_.variants)
       variant.commit.push_back({[](void* p, ir::StepError*) {
                                   const auto& copy = *static_cast<Copy*>(p);

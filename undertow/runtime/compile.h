@@ -15,8 +15,8 @@
 
 namespace undertow::runtime {
 
-/// A graph's kernels and memory plan. Shared by everything that traces to the same graph on the same device; its program
-/// is bound to one set of addresses at a time.
+/// A graph's kernels and memory plan. Shared by everything that traces to the same graph on the same device; its
+/// program is bound to one set of addresses at a time.
 class CompiledGraph {
  public:
   CompiledGraph(ir::Graph graph, backend::Backend& device, bool has_loss);
@@ -51,7 +51,7 @@ class CompiledGraph {
   backend::Backend& device_;
   bool has_loss_;
   transforms::Plan plan_;
-  std::vector<bool> reads_batch_;  // by node
+  std::vector<bool> reads_batch_;                  // by node
   std::vector<int> capture_index_, column_index_;  // by input; -1: the other kind
   std::size_t num_columns_ = 0;
   backend::Program program_;

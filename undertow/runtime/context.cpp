@@ -20,10 +20,11 @@ Context& mutable_context() {
 /// The backend for a target, or DeviceError.
 std::string resolve(const std::string& target, bool strict) {
   if (target == "CPU" || target == "reference") return target;
-  UNDERTOW_CHECK(target == "Ascend" || target == "GPU", DeviceError,
-                 "unknown device_target '{}'; known are 'CPU', 'reference', and 'GPU' and 'Ascend', which run on the CPU "
-                 "where there is no such device",
-                 target);
+  UNDERTOW_CHECK(
+      target == "Ascend" || target == "GPU", DeviceError,
+      "unknown device_target '{}'; known are 'CPU', 'reference', and 'GPU' and 'Ascend', which run on the CPU "
+      "where there is no such device",
+      target);
   UNDERTOW_CHECK(!strict, DeviceError,
                  "device_target '{}': no such device here, and strict_device=True forbids running on the CPU instead",
                  target);

@@ -34,8 +34,8 @@ void count_allocation() { ++allocations_here; }
 
 }  // namespace undertow::runtime
 
-// Undertow's own `new`, seen inside this library only (cmake/exports.map): it counts, so that "no allocation in the loop" is a number and
-// not a promise. Sanitizers bring their own.
+// Undertow's own `new`, seen inside this library only (cmake/exports.map): it counts, so that "no allocation in the
+// loop" is a number and not a promise. Sanitizers bring their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t bytes) {
   undertow::runtime::detail::count_allocation();

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <chrono>
 
 #include "undertow/base/check.h"
 #include "undertow/ops/ops.h"

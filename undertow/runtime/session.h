@@ -55,7 +55,7 @@ class NonFiniteLoss : public ValueError {
 struct CommandOptions {
   std::int64_t steps = 1;
   bool stop_on_non_finite = false;
-  std::atomic<bool>* stop = nullptr;   ///< set from outside: the command ends at the next step border
+  std::atomic<bool>* stop = nullptr;  ///< set from outside: the command ends at the next step border
   /// Called about every 50 ms on the calling thread while it waits (signals, progress). May throw: the command is then
   /// stopped at the next step border and the exception passes on.
   std::function<void(std::span<const backend::StepRecord> done)> poll;
@@ -68,10 +68,10 @@ struct CommandResult {
   bool end_of_data = false;
 };
 
-/// ONE host command: the compute thread runs up to `options.steps` steps fed by `channel`; the caller waits. Programs for
-/// other batch shapes are compiled when they first come. A device-side error raises (IndexError, ValueError) with the
-/// state as it was after the last completed step; a pipeline failure raises the worker's own exception.
-/// `result` is overwritten; its vectors keep their capacity, so that a command in a steady state allocates nothing.
+/// ONE host command: the compute thread runs up to `options.steps` steps fed by `channel`; the caller waits. Programs
+/// for other batch shapes are compiled when they first come. A device-side error raises (IndexError, ValueError) with
+/// the state as it was after the last completed step; a pipeline failure raises the worker's own exception. `result` is
+/// overwritten; its vectors keep their capacity, so that a command in a steady state allocates nothing.
 void run_command(StepFunction& step, Channel& channel, const CommandOptions& options, CommandResult& result);
 
 /// The same steps on the calling thread, op by op. Same results within 1e-5.

@@ -99,15 +99,15 @@ Tensor Trace::input(const std::string& name, const Tensor& sample) {
 
 ir::ValueId Trace::value_of(const Tensor& t) {
   if (t.is_symbolic() && t.impl()->symbol.graph == graph_.id()) return t.impl()->symbol.value;
-  UNDERTOW_CHECK(t.is_concrete(), TraceError,
-                 "a tensor of shape {} from an earlier trace is used in this one{}. A tensor computed in `construct` has "
-                 "no value after compilation; return it instead of keeping it in an attribute",
-                 t.shape().str(), current_cell_path().empty() ? "" : ", cell " + current_cell_path());
+  UNDERTOW_CHECK(
+      t.is_concrete(), TraceError,
+      "a tensor of shape {} from an earlier trace is used in this one{}. A tensor computed in `construct` has "
+      "no value after compilation; return it instead of keeping it in an attribute",
+      t.shape().str(), current_cell_path().empty() ? "" : ", cell " + current_cell_path());
   const TensorImpl* key = t.impl().get();
   if (t.is_parameter()) {
     if (const auto it = states_.find(key); it != states_.end()) return it->second.current;
-    const ir::ValueId v =
-        graph_.add_state({.name = Parameter::of(t).name(), .parameter = t}, {t.dtype(), t.shape()});
+    const ir::ValueId v = graph_.add_state({.name = Parameter::of(t).name(), .parameter = t}, {t.dtype(), t.shape()});
     states_[key] = {graph_.states.size() - 1, v};
     tensors_.resize(graph_.values.size());
     tensors_[v] = mode_ == Mode::kEager ? t : Tensor::symbolic(t.dtype(), t.shape(), {graph_.id(), v});
@@ -130,7 +130,8 @@ std::vector<Tensor> Trace::apply(const ir::OpDef& op, const std::vector<Tensor>&
   ir::NodeId n;
   if (eager) {
     const auto types = infer_here(op, inputs, attrs);
-    n = graph_.add_node_typed({.op = &op, .inputs = ids, .outputs = {}, .attrs = std::move(attrs), .scope = scope}, types);
+    n = graph_.add_node_typed({.op = &op, .inputs = ids, .outputs = {}, .attrs = std::move(attrs), .scope = scope},
+                              types);
   } else {
     n = graph_.add_node(op, ids, std::move(attrs), scope);
   }

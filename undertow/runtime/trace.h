@@ -58,8 +58,8 @@ class Trace {
   ir::Graph graph_;
   std::vector<Tensor> tensors_;  // by ValueId; symbolic, and concrete too in kEager
   struct StateEntry {
-    std::size_t index;     // into graph_.states
-    ir::ValueId current;   // newest version
+    std::size_t index;    // into graph_.states
+    ir::ValueId current;  // newest version
   };
   std::unordered_map<const TensorImpl*, StateEntry> states_;
   std::unordered_map<const TensorImpl*, ir::ValueId> captures_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tensor/tensor.h: Tensor and Parameter, handles with reference semantics.
 //
-// A Tensor is concrete (dense row-major storage on the host), symbolic (a value of a graph being traced), or both (eager
-// execution that records). A Parameter is a Tensor with a name whose storage keeps its address for its whole life, so
-// that compiled programs can hold it.
+// A Tensor is concrete (dense row-major storage on the host), symbolic (a value of a graph being traced), or both
+// (eager execution that records). A Parameter is a Tensor with a name whose storage keeps its address for its whole
+// life, so that compiled programs can hold it.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class TensorImpl : public RefCounted, public Pooled {
  public:
   Shape shape;
   DType dtype = DType::kFloat32;
-  Ref<Storage> storage;     // null while only symbolic
-  std::size_t offset = 0;   // bytes into storage
+  Ref<Storage> storage;    // null while only symbolic
+  std::size_t offset = 0;  // bytes into storage
   Symbol symbol;
   std::unique_ptr<ParameterInfo> parameter;  // null for a plain tensor
 
@@ -81,8 +81,7 @@ class Tensor {
     fill_from(values.data(), values.size(), sizeof(T));
   }
   template <typename T>
-  explicit Tensor(std::span<const T> values)
-      : Tensor(values, Shape{static_cast<std::int64_t>(values.size())}) {}
+  explicit Tensor(std::span<const T> values) : Tensor(values, Shape{static_cast<std::int64_t>(values.size())}) {}
   template <typename T>
   explicit Tensor(const std::vector<T>& values) : Tensor(std::span<const T>(values)) {}
   template <typename T>

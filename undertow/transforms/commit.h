@@ -9,9 +9,9 @@ namespace undertow::transforms {
 /// Splits the step into its compute phase and its commit phase (compute, guard, commit).
 ///
 /// Elementwise nodes whose results only go to state or to other commit nodes (optimizer updates, counters, moving
-/// statistics) become commit nodes and move behind all compute nodes. A state whose new value is computed in the compute
-/// phase gets a `copy` node in the commit phase. Guarantees: every State::result is the output of a commit node, and no
-/// compute node reads one.
+/// statistics) become commit nodes and move behind all compute nodes. A state whose new value is computed in the
+/// compute phase gets a `copy` node in the commit phase. Guarantees: every State::result is the output of a commit
+/// node, and no compute node reads one.
 void assign_phases(ir::Graph& graph);
 
 }  // namespace undertow::transforms

@@ -105,7 +105,7 @@ class NestWriter {
     int level = 0;
     std::map<ValueId, Scalar> known;
     std::vector<Access> loads;
-    std::vector<DType> types;          // by expression input, loads and locals mixed
+    std::vector<DType> types;                        // by expression input, loads and locals mixed
     std::vector<int> load_of_input, local_of_input;  // -1: the other kind
   };
 

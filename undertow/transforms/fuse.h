@@ -15,8 +15,8 @@ namespace undertow::transforms {
 /// (the space without the reduced axes); all its reductions are over the same axes. Movement ops (transpose, slice,
 /// broadcast) are read through. Constants become part of the expressions. Groups stay within one phase and never make a
 /// cycle. Everything else (matmul, convolution, ...) stays as it is; tensors without elements are left alone.
-/// Requires: assign_phases ran. Guarantees: nodes in a valid order, compute before commit; every value rounded where the
-/// unfused program rounds it.
+/// Requires: assign_phases ran. Guarantees: nodes in a valid order, compute before commit; every value rounded where
+/// the unfused program rounds it.
 void fuse(ir::Graph& graph);
 
 }  // namespace undertow::transforms

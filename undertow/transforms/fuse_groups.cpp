@@ -218,9 +218,7 @@ class Builder {
     return total <= kSmallSpace || (outer >= kMinOuter && total / outer <= kMaxRow);
   }
 
-  bool index_node(NodeId n) const {
-    return out_.kinds[n] == Kind::kElementwise && expr_uses_index(g_, g_.nodes[n]);
-  }
+  bool index_node(NodeId n) const { return out_.kinds[n] == Kind::kElementwise && expr_uses_index(g_, g_.nodes[n]); }
 
   void join(NodeId n) {
     const Node& node = g_.nodes[n];
@@ -292,7 +290,8 @@ class Builder {
     for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}})
       for (const NodeId m : out_.groups[static_cast<std::size_t>(to)].members) {
         const Node& node = g_.nodes[m];
-        const Shape& shape = out_.kinds[m] == Kind::kReduce ? g_.type(node.inputs[0]).shape : g_.type(node.outputs[0]).shape;
+        const Shape& shape =
+            out_.kinds[m] == Kind::kReduce ? g_.type(node.inputs[0]).shape : g_.type(node.outputs[0]).shape;
         for (const auto v : node.inputs) {
           if (out_.group_of_value(g_, v) == from) {
             if (!edge_fits(v, shape, together, out_.is_reduced[m] && out_.kinds[m] != Kind::kReduce)) return;

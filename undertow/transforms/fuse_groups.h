@@ -22,20 +22,20 @@ enum class Kind : std::uint8_t {
 std::vector<std::int64_t> squeeze(const Shape& shape);
 
 struct Group {
-  std::vector<ir::NodeId> members;  // in graph order
-  bool nest = false;                // becomes a fused node
-  std::vector<std::int64_t> domain; // squeezed iteration space
-  std::uint32_t reduced = 0;        // bit d: domain[d] is reduced; 0: no reduction yet
+  std::vector<ir::NodeId> members;   // in graph order
+  bool nest = false;                 // becomes a fused node
+  std::vector<std::int64_t> domain;  // squeezed iteration space
+  std::uint32_t reduced = 0;         // bit d: domain[d] is reduced; 0: no reduction yet
   bool uses_index = false;
   ir::Phase phase = ir::Phase::kCompute;
 };
 
 struct Grouping {
-  std::vector<Kind> kinds;          // by node
-  std::vector<int> group_of;        // by node; -1 for constants
-  std::vector<char> is_reduced;     // by node: a reduced member of its group
-  std::vector<Group> groups;        // empty ones were merged away
-  std::vector<int> order;           // groups in execution order
+  std::vector<Kind> kinds;       // by node
+  std::vector<int> group_of;     // by node; -1 for constants
+  std::vector<char> is_reduced;  // by node: a reduced member of its group
+  std::vector<Group> groups;     // empty ones were merged away
+  std::vector<int> order;        // groups in execution order
 
   int group_of_value(const ir::Graph& g, ir::ValueId v) const {
     const auto n = g.values[v].producer;

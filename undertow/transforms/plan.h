@@ -32,7 +32,7 @@ struct Plan {
 };
 
 struct PlanInput {
-  std::vector<std::size_t> scratch_bytes;                             // by node
+  std::vector<std::size_t> scratch_bytes;                           // by node
   std::function<bool(ir::NodeId, int output, int input)> in_place;  // may output overwrite input?
 };
 

@@ -85,16 +85,12 @@ ScopedThreads::~ScopedThreads() {
 
 ScopedFlushToZero::ScopedFlushToZero() : old_(_mm_getcsr()) {
   _mm_setcsr(old_ | kFlush);
-  if (compute_threads() > 1)
-    detail::run_team(
-        compute_threads(), [](void*, int) {}, nullptr);
+  if (compute_threads() > 1) detail::run_team(compute_threads(), [](void*, int) {}, nullptr);
 }
 
 ScopedFlushToZero::~ScopedFlushToZero() {
   _mm_setcsr((_mm_getcsr() & ~kFlush) | (old_ & kFlush));
-  if (compute_threads() > 1)
-    detail::run_team(
-        compute_threads(), [](void*, int) {}, nullptr);
+  if (compute_threads() > 1) detail::run_team(compute_threads(), [](void*, int) {}, nullptr);
 }
 
 namespace detail {
