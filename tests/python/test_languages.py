@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C++ and Python train to the same bits, whatever the sink, and with a cold, a warm and no cache of compiled code."""
+"""C++ and Python train to the same bits, whatever the sink, and with a cold, a warm and no cache of compiled code.
+
+The same network eagerly and on the reference device comes out the same but for rounding.
+"""
 
 import os
 import subprocess
@@ -37,8 +40,9 @@ def words(values):
     return [f"{v:08x}" for v in np.ravel(values).astype(np.float32).view(np.uint32)]
 
 
-def from_python(sink_size):
-    ut.set_context(mode=ut.GRAPH_MODE, device_target="CPU")
+def train(sink_size, epochs, mode=ut.GRAPH_MODE, device="CPU", lr=0.05):
+    """Losses of all steps and all parameters after 21 steps an epoch (sink_size 0: off)."""
+    ut.set_context(mode=mode, device_target=device)
     ut.set_seed(5)
     rows = 328
     x = ((np.arange(rows * 784) * 7919) % 1009).astype(np.float32) / np.float32(1009)
@@ -51,13 +55,17 @@ def from_python(sink_size):
 
     net = Net()
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    model = ut.Model(net, loss, nn.Momentum(net.trainable_params(), 0.05, 0.9))
+    model = ut.Model(net, loss, nn.Momentum(net.trainable_params(), lr, 0.9))
     data = dataset.NumpySlicesDataset((x.reshape(rows, 1, 28, 28), y), ["x", "y"], shuffle=True).batch(16)
-    epochs = 42 // sink_size if sink_size > 0 else 2
-    sink = {"dataset_sink_mode": sink_size != 0, "sink_size": sink_size or -1}
-    model.train(epochs, data, callbacks=[Losses()], **sink)
-    assert len(losses) == 42
-    return words(losses) + [w for p in net.get_parameters() for w in words(p.asnumpy())]
+    commands = epochs * 21 // sink_size if sink_size > 0 else epochs
+    model.train(commands, data, callbacks=[Losses()], dataset_sink_mode=sink_size != 0, sink_size=sink_size or -1)
+    assert len(losses) == epochs * 21
+    return losses, [p.asnumpy() for p in net.get_parameters()]
+
+
+def from_python(sink_size):
+    losses, parameters = train(sink_size, 2)
+    return words(losses) + [w for p in parameters for w in words(p)]
 
 
 def from_cpp(sink_size, **env):
@@ -83,3 +91,14 @@ def test_caches_change_no_bit(want, tmp_path):
     assert from_cpp(-1, UNDERTOW_CACHE_DIR=str(tmp_path)) == want
     assert any(tmp_path.iterdir())
     assert from_cpp(-1, UNDERTOW_CACHE_DIR=str(tmp_path)) == want
+
+
+@pytest.mark.parametrize(
+    ("mode", "device", "tolerance"), [(ut.PYNATIVE_MODE, "CPU", 1e-5), (ut.GRAPH_MODE, "reference", 1e-4)]
+)
+def test_eager_and_reference_differ_by_rounding_only(mode, device, tolerance):
+    losses, parameters = train(-1, 3, lr=0.01)  # 63 steps
+    again, others = train(0, 3, mode, device, lr=0.01)
+    np.testing.assert_allclose(again, losses, rtol=0, atol=tolerance)
+    for p, q in zip(parameters, others, strict=True):
+        np.testing.assert_allclose(q, p, rtol=0, atol=tolerance)

@@ -18,7 +18,7 @@ namespace undertow::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kPollPeriod = std::chrono::milliseconds(50);
+constexpr auto kPollPeriod = std::chrono::milliseconds(20);
 constexpr std::int64_t kMaxStepsPerCommand = 1'000'000;
 
 /// Hands a channel's slots to a launch for as long as they fit the program.

@@ -56,7 +56,7 @@ struct CommandOptions {
   std::int64_t steps = 1;
   bool stop_on_non_finite = false;
   std::atomic<bool>* stop = nullptr;  ///< set from outside: the command ends at the next step border
-  /// Called about every 50 ms on the calling thread while it waits (signals, progress). May throw: the command is then
+  /// Called about every 20 ms on the calling thread while it waits (signals, progress). May throw: the command is then
   /// stopped at the next step border and the exception passes on.
   std::function<void(std::span<const backend::StepRecord> done)> poll;
 };

@@ -32,7 +32,7 @@ struct ModelOptions {
   std::string amp_level = "O0";
 };
 
-/// Called on the calling thread about every 50 ms while a run is in progress; may throw to end it at a step border.
+/// Called on the calling thread about every 20 ms while a run is in progress; may throw to end it at a step border.
 using PollHook = std::function<void()>;
 
 struct TrainOptions {

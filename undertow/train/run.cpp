@@ -7,7 +7,7 @@
 namespace undertow::train {
 namespace {
 
-constexpr std::chrono::milliseconds kPollEvery{50};
+constexpr std::chrono::milliseconds kPollEvery{20};
 
 }  // namespace
 
