@@ -166,11 +166,6 @@ constexpr std::size_t kMaxPrograms = 64;
 
 }  // namespace
 
-void clear_program_cache() {
-  const std::lock_guard lock(programs().mutex);
-  std::erase_if(programs().entries, [](const auto& e) { return e.second.use_count() == 1; });
-}
-
 std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss) {
   trace.finish();
   const ir::Graph& g = trace.graph();

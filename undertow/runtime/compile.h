@@ -83,7 +83,4 @@ class CompiledStep {
 /// Optimizes and lowers the finished graph of a trace, or finds the program of an equal graph.
 std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss);
 
-/// Drops programs that no step function uses.
-void clear_program_cache();
-
 }  // namespace undertow::runtime
