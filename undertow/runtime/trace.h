@@ -51,7 +51,6 @@ class Trace {
   ir::ValueId value_of(const Tensor& tensor);
 
  private:
-  friend class TraceScope;
   Tensor tensor_of(ir::ValueId value) const;
 
   Mode mode_;
@@ -63,7 +62,7 @@ class Trace {
   };
   std::unordered_map<const TensorImpl*, StateEntry> states_;
   std::unordered_map<const TensorImpl*, ir::ValueId> captures_;
-  ir::ValueId seed_ = ir::kNoId, step_value_ = ir::kNoId;
+  ir::ValueId step_value_ = ir::kNoId;
   std::int64_t next_stream_ = 0, step_ = 0;
 };
 
