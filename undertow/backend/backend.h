@@ -47,6 +47,35 @@ class Kernel {
   virtual std::string description() const = 0;
 };
 
+/// A region (ir/graph.h) that is ready to run: its kernels in order, and where the memory of each argument is. The
+/// compiler makes it, a device's control-flow kernel owns it.
+struct RegionBody {
+  struct Address {
+    enum Kind : std::uint8_t {
+      kArgument,  // the memory that the control-flow kernel gives for argument `index`; see Backend::make_control
+      kArena,     // `offset` bytes into the body's own memory
+    };
+    Kind kind = kArena;
+    std::uint32_t index = 0;
+    std::size_t offset = 0;
+  };
+  struct Call {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<Address> args;  // inputs, outputs, scratch
+    std::int32_t node = -1;     // the number that a StepError of this kernel gets; -1: it has regions and knows
+  };
+  struct Copy {
+    Address to, from;
+    std::size_t bytes = 0;
+  };
+  std::vector<Call> calls;
+  std::vector<Copy> copies;      // after the calls
+  std::vector<Address> outputs;  // where the region's outputs are then
+  std::vector<bool> before;      // outputs of a scan that are carries as they were before the trip
+  std::vector<std::size_t> input_bytes, output_bytes;
+  std::size_t arena_bytes = 0;  // of the body's own memory, the scratch of its kernels included
+};
+
 /// One batch of inputs in memory. Column c of the program's batch inputs is at columns[c].
 struct Slot {
   int variant = 0;           // which prebuilt argument set of the program
@@ -104,9 +133,15 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual const Caps& caps() const = 0;
-  /// A kernel for every node of a finished graph, in order; null for nodes that are only a view. Throws DeviceError for
-  /// a node that the device cannot run.
+  /// A kernel for every node of a finished graph, in order; null for nodes that are only a view and for those with
+  /// regions. Throws DeviceError for a node that the device cannot run.
   virtual std::vector<std::unique_ptr<Kernel>> make_kernels(const ir::Graph& graph) = 0;
+  /// The kernel of a node with regions. Its scratch holds the bodies' memory. A body's arguments are, in this order:
+  ///   cond   the node's operands, then its outputs: an output that needs no copy is written where it belongs
+  ///   while  constants, then carries: both bodies read them; the second writes the carries in place
+  ///   scan   constants, carries (written in place), then this trip's elements
+  /// The host's devices loop on the compute thread; a GPU may make conditional nodes of its graph from them.
+  virtual std::unique_ptr<Kernel> make_control(const ir::Node& node, std::vector<RegionBody> bodies) = 0;
   /// Runs up to `args.steps` steps: pop a slot; compute; guard; commit; record. This is the sink: the host is not woken
   /// in between. Called on the compute thread.
   virtual LaunchResult launch(Program& program, const LaunchArgs& args) = 0;

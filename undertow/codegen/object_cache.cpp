@@ -87,6 +87,11 @@ void ObjectCache::store(const Digest& key, const std::string& object) const {
   }
   fs::rename(temporary, path, error);
   if (error) fs::remove(temporary, error);
+  // A look through a full folder takes longer than a compilation: one a process, then one for every sixteenth of the
+  // maximum that it writes.
+  static std::atomic<std::uint64_t> unseen{UINT64_MAX / 2};
+  if (unseen.fetch_add(object.size()) + object.size() < max_bytes_ / 16) return;
+  unseen = 0;
   evict();
 }
 

@@ -38,11 +38,12 @@ NodeId Graph::add_node_typed(Node node, std::span<const TensorType> types) {
   return id;
 }
 
-std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs, const Scope& scope) {
+std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs, const Scope& scope,
+                              std::span<const RegionPtr> regions) {
   UNDERTOW_CHECK(op.num_inputs < 0 || static_cast<int>(in.size()) == op.num_inputs, TypeError,
                  "{} takes {} inputs, got {}", op.name, op.num_inputs, in.size());
   try {
-    return op.infer(in, attrs);
+    return op.infer_regions ? op.infer_regions(in, attrs, regions) : op.infer(in, attrs);
   } catch (const Error& e) {
     std::string where = "in " + op.name + "(";
     for (std::size_t i = 0; i < in.size(); ++i)
@@ -56,12 +57,50 @@ std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> in, c
   }
 }
 
-NodeId Graph::add_node(const OpDef& op, std::vector<ValueId> in, Attrs attrs, std::uint32_t scope) {
+NodeId Graph::add_node(const OpDef& op, std::vector<ValueId> in, Attrs attrs, std::uint32_t scope,
+                       std::vector<RegionPtr> regions) {
   std::vector<TensorType> types;
   for (const auto v : in) types.push_back(type(v));
-  const auto out = infer(op, types, attrs, scopes[scope]);
-  return add_node_typed({.op = &op, .inputs = std::move(in), .outputs = {}, .attrs = std::move(attrs), .scope = scope},
+  const auto out = infer(op, types, attrs, scopes[scope], regions);
+  return add_node_typed({.op = &op,
+                         .inputs = std::move(in),
+                         .outputs = {},
+                         .attrs = std::move(attrs),
+                         .scope = scope,
+                         .nest = nullptr,
+                         .regions = std::move(regions)},
                         out);
+}
+
+namespace {
+
+template <typename Trait>
+bool any_node(const Node& node, Trait trait) {
+  if (trait(*node.op)) return true;
+  for (const auto& r : node.regions)
+    for (const auto& n : r->nodes)
+      if (any_node(n, trait)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool has_effect(const Node& node) {
+  return any_node(node, [](const OpDef& op) { return op.effect; });
+}
+bool is_ordered(const Node& node) {
+  return any_node(node, [](const OpDef& op) { return op.ordered; });
+}
+
+std::vector<TensorType> input_types(const Graph& region) {
+  std::vector<TensorType> types;
+  for (const auto& i : region.inputs) types.push_back(region.type(i.value));
+  return types;
+}
+std::vector<TensorType> output_types(const Graph& region) {
+  std::vector<TensorType> types;
+  for (const auto v : region.outputs) types.push_back(region.type(v));
+  return types;
 }
 
 std::uint32_t Graph::intern_scope(Scope scope) {
@@ -90,6 +129,11 @@ Digest Graph::hash() const {
     n.attrs.hash(h);
     if (n.nest) {
       const Digest d = n.nest->hash();
+      h.add(d.a).add(d.b);
+    }
+    h.add(n.regions.size());
+    for (const auto& r : n.regions) {
+      const Digest d = r->hash();
       h.add(d.a).add(d.b);
     }
     for (const auto v : n.outputs) add_type(type(v));

@@ -32,11 +32,17 @@ struct Node {
   std::uint32_t scope = 0;  // into Graph::scopes
   Phase phase = Phase::kCompute;
   std::shared_ptr<const LoopNest> nest;  // fused nodes only
+  std::vector<RegionPtr> regions;        // control flow only
 };
 
 /// A tensor that comes from outside at every step or command.
 struct Input {
-  enum Kind : std::uint8_t { kBatch, kCapture, kStep /* int64 scalar: steps run so far, keys dropout */ };
+  enum Kind : std::uint8_t {
+    kBatch,
+    kCapture,
+    kStep,      // int64 scalar: steps run so far, keys dropout
+    kArgument,  // of a region: what its node hands in
+  };
   std::string name;
   ValueId value = kNoId;
   Kind kind = kBatch;
@@ -57,6 +63,8 @@ struct Scope {
   std::string line;  // "lenet.py:31" or ""
 };
 
+/// A program; or a region: a sub-graph of a control-flow node. A region sees nothing but its inputs (all kArgument),
+/// has no states and is compute phase only; the node's operator says what its inputs and outputs are.
 class Graph {
  public:
   Graph();
@@ -65,7 +73,8 @@ class Graph {
   ValueId add_input(Input input, const TensorType& type);
   ValueId add_state(State state, const TensorType& type);
   /// Infers the outputs' types; returns the node. Errors carry op, shapes and scope.
-  NodeId add_node(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, std::uint32_t scope = 0);
+  NodeId add_node(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, std::uint32_t scope = 0,
+                  std::vector<RegionPtr> regions = {});
   /// For passes that know the types (fused nodes).
   NodeId add_node_typed(Node node, std::span<const TensorType> outputs);
   ValueId new_value(const TensorType& type, NodeId producer);
@@ -89,14 +98,22 @@ class Graph {
 
 /// Output types of an op; errors carry the op, its inputs' types and the scope.
 std::vector<TensorType> infer(const OpDef& op, std::span<const TensorType> inputs, const Attrs& attrs,
-                              const Scope& scope);
+                              const Scope& scope, std::span<const RegionPtr> regions = {});
+
+/// The operator's traits, or those of any node in the regions.
+bool has_effect(const Node& node);
+bool is_ordered(const Node& node);
+
+/// Input and output types of a region.
+std::vector<TensorType> input_types(const Graph& region);
+std::vector<TensorType> output_types(const Graph& region);
 
 /// Text form, one node a line. `parse(print(g))` gives an equal graph (equal hashes).
 std::string print(const Graph& graph);
 Graph parse(std::string_view text);
 
 /// Throws Error naming the first broken rule: ids in range, each value defined once and before its use, types as the
-/// ops infer them, no state written twice, commit nodes after compute nodes.
+/// ops infer them, no state written twice, commit nodes after compute nodes; the same for regions.
 void verify(const Graph& graph);
 
 }  // namespace undertow::ir

@@ -19,7 +19,7 @@ inline constexpr std::string_view kRandomName = "random";
 static_assert(kOpcodeNames.size() == static_cast<std::size_t>(Opcode::kRandom));
 
 inline constexpr std::array<std::string_view, 4> kReduceNames{"sum", "prod", "max", "min"};
-inline constexpr std::array<std::string_view, 3> kInputKindNames{"batch", "capture", "step"};
+inline constexpr std::array<std::string_view, 4> kInputKindNames{"batch", "capture", "step", "argument"};
 
 inline std::string_view name_of(Opcode op) {
   return op < Opcode::kRandom ? kOpcodeNames[static_cast<std::size_t>(op)] : kRandomName;

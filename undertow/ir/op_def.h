@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,10 @@
 #include "undertow/tensor/tensor.h"
 
 namespace undertow::ir {
+
+class Graph;
+/// A sub-graph of a node (ir/graph.h). Shared by copies of the graph, so never changed in place.
+using RegionPtr = std::shared_ptr<const Graph>;
 
 struct TensorType {
   DType dtype = DType::kFloat32;
@@ -38,7 +43,7 @@ struct HostArray {
 /// The first device-side error of a step (compute, guard, commit: a failed step changes no state). `code` is an
 /// ErrorCode below; the numbers explain it. Plain data: a device writes it without allocating.
 struct StepError {
-  enum Code : std::int32_t { kNone = 0, kIndexOutOfRange = 1, kNonFinite = 2 };
+  enum Code : std::int32_t { kNone = 0, kIndexOutOfRange = 1, kNonFinite = 2, kStopped = 3 /* the host asked to */ };
   std::int32_t code = kNone;
   std::int32_t node = -1;  // Graph node that found it
   std::int64_t row = 0, value = 0, low = 0, high = 0;
@@ -51,6 +56,10 @@ struct GradContext {
   std::span<const Tensor> grads;  // d loss / d output; undefined where no gradient flows
   const Attrs& attrs;
   std::span<const bool> needs;  // per input
+  std::span<const RegionPtr> regions;
+  /// Puts `regions` in place of the node's own: equal ones that give more, whose types are `outputs`. The node gets
+  /// these outputs after those that it has. For rules that read what the forward loop held in between.
+  std::function<std::vector<Tensor>(std::vector<RegionPtr> regions, std::span<const TensorType> outputs)> extend;
 };
 
 struct OpDef {
@@ -75,11 +84,17 @@ struct OpDef {
   std::function<void(std::span<const HostArray> in, std::span<const HostArray> out, const Attrs&, StepError*)>
       reference;
 
+  int num_regions = 0;
+  /// Nodes with regions, in place of `infer`: output types; throws Error where inputs and regions do not fit together.
+  std::function<std::vector<TensorType>(std::span<const TensorType>, const Attrs&, std::span<const RegionPtr>)>
+      infer_regions;
+
   AmpClass amp = AmpClass::kFollow;
   // Traits.
   bool elementwise = false;  // has expr; inputs broadcast
   bool view = false;         // output is the input's memory seen through another shape or strides
   bool effect = false;       // may raise a StepError; never removed, runs before the guard
+  bool ordered = false;      // an effect that the user sees (print): keeps its place among the others
   bool random = false;       // reads the generator's step counter: never merged with an equal node
 };
 

@@ -13,6 +13,7 @@ namespace {
 
 // Dead values leave gaps in the numbering; beyond this a number is a slip, not a gap.
 constexpr std::int64_t kMaxValues = 1 << 20;
+constexpr int kMaxDepth = 64;  // of regions: text may not exhaust the stack
 
 struct Token {
   enum Kind { kWord, kInteger, kReal, kText, kPunct, kComment, kNewline, kEnd } kind = kEnd;
@@ -111,13 +112,14 @@ class Lexer {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lex_(text) {}
+  /// `depth`: how many regions this graph is in.
+  explicit Parser(Lexer& lexer, int depth = 0) : lex_(lexer), depth_(depth) {}
 
   Graph run() {
     bool returned = false;
     while (true) {
       skip_blank_lines();
-      if (lex_.peek().kind == Token::kEnd) break;
+      if (lex_.peek().kind == Token::kEnd || (depth_ > 0 && is_punct("}"))) break;
       if (returned) Lexer::fail(lex_.peek(), "nothing may follow the return line");
       if (is_word("return")) {
         returned = true;
@@ -278,9 +280,9 @@ class Parser {
 
   void parse_input(ValueId v) {
     g_.values[v].producer = kNoId;
-    const Token kind = expect_kind(Token::kWord, "batch, capture or step");
+    const Token kind = expect_kind(Token::kWord, "batch, capture, step or argument");
     const auto k = find_name(kInputKindNames, kind.spelling);
-    if (!k) Lexer::fail(kind, fmt::format("expected batch, capture or step, found '{}'", kind.spelling));
+    if (!k) Lexer::fail(kind, fmt::format("expected batch, capture, step or argument, found '{}'", kind.spelling));
     Input input{.value = v, .kind = static_cast<Input::Kind>(*k)};
     input.name = expect_kind(Token::kText, "the input's name in quotes").text;
     g_.inputs.push_back(std::move(input));
@@ -312,13 +314,27 @@ class Parser {
       expect(")");
     }
     if (is_punct("{")) parse_attrs(node.attrs);
-    const bool nest = accept("nest");
-    if (nest) expect("{");
+    const bool nest = accept("nest"), regions = !nest && accept("regions");
+    if (nest || regions) expect("{");
     node.scope = g_.intern_scope(scope_of(comment()));
     end_line();
     if (nest) node.nest = std::make_shared<const LoopNest>(parse_nest());
+    if (regions) parse_regions(node.regions);
     publish();
     g_.nodes.push_back(std::move(node));
+  }
+
+  void parse_regions(std::vector<RegionPtr>& regions) {
+    if (depth_ == kMaxDepth) Lexer::fail(lex_.peek(), fmt::format("regions nest at most {} deep", kMaxDepth));
+    for (skip_blank_lines(); !accept("}"); skip_blank_lines()) {
+      expect("region");
+      expect("{");
+      end_line();
+      regions.push_back(std::make_shared<const Graph>(Parser(lex_, depth_ + 1).run()));
+      expect("}");
+      end_line();
+    }
+    end_line();
   }
 
   static Scope scope_of(std::string_view comment) {
@@ -458,7 +474,8 @@ class Parser {
     return inst;
   }
 
-  Lexer lex_;
+  Lexer& lex_;
+  int depth_;
   Graph g_;
   std::vector<bool> defined_;
   std::vector<ValueId> pending_;
@@ -467,6 +484,9 @@ class Parser {
 
 }  // namespace
 
-Graph parse(std::string_view text) { return Parser(text).run(); }
+Graph parse(std::string_view text) {
+  Lexer lexer(text);
+  return Parser(lexer).run();
+}
 
 }  // namespace undertow::ir

@@ -9,7 +9,17 @@
 //   return %2
 //
 // A fused node's loop nest follows its line in braces: the loops, then each stage's loads, locals, scalar instructions
-// and results. A graph that breaks the verifier's rules prints as well, so that it can be looked at.
+// and results. A node's regions follow it in the same way, one after the other between braces:
+//
+//   %3: Float32[2] = cond(%1, %2) regions {
+//     region {
+//       %0: Float32[2] = input argument "x"
+//       return %0
+//     }
+//     ...
+//   }
+//
+// A graph that breaks the verifier's rules prints as well, so that it can be looked at.
 #include <bit>
 
 #include "undertow/base/check.h"
@@ -38,7 +48,9 @@ class Printer {
   explicit Printer(const Graph& graph) : g_(graph) {}
 
   std::string run() {
-    for (const auto& i : g_.inputs) line("{} = input {} {}", value(i.value), kInputKindNames[i.kind], quoted(i.name));
+    for (const auto& i : g_.inputs)
+      line("{} = input {} {}", value(i.value), i.kind < kInputKindNames.size() ? kInputKindNames[i.kind] : "?",
+           quoted(i.name));
     for (const auto& s : g_.states)
       line("{} = state {}{}", value(s.value), quoted(s.name),
            s.result == kNoId ? "" : fmt::format(" -> %{}", s.result));
@@ -76,6 +88,7 @@ class Printer {
                          return fmt::format("{} = {}", item.first, text ? quoted(*text) : to_text(item.second));
                        }));
     if (n.nest) s += " nest {";
+    if (!n.regions.empty()) s += " regions {";
     if (n.scope < g_.scopes.size()) {
       const Scope& scope = g_.scopes[n.scope];
       if (!scope.cell.empty() || !scope.line.empty()) {
@@ -85,6 +98,22 @@ class Printer {
     }
     out_ += s + "\n";
     if (n.nest) print_nest(*n.nest);
+    if (n.regions.empty()) return;
+    for (const auto& r : n.regions) {
+      line("  region {{");
+      indent(r ? print(*r) : "?\n");
+      line("  }}");
+    }
+    line("}}");
+  }
+
+  /// The lines of a region's text, four columns in.
+  void indent(const std::string& text) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at) + 1;
+      out_ += "    " + text.substr(at, end - at);
+      at = end;
+    }
   }
 
   void print_nest(const LoopNest& nest) {

@@ -155,9 +155,12 @@ class NestVerifier {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : g_(graph), defined_(graph.values.size()) {}
+  explicit Verifier(const Graph& graph, bool region = false)
+      : g_(graph), region_(region), defined_(graph.values.size()) {}
 
   void run() {
+    UNDERTOW_CHECK(!region_ || g_.states.empty(), Error, "a region has no states of its own, this has {}",
+                   g_.states.size());
     for (const auto& i : g_.inputs) check_input(i);
     check_states();
     bool committing = false;
@@ -194,7 +197,9 @@ class Verifier {
   void check_input(const Input& i) {
     const std::string what = fmt::format("input '{}'", i.name);
     define(i.value, kNoId, what);
-    UNDERTOW_CHECK(i.kind <= Input::kStep, Error, "{} has no valid kind", what);
+    UNDERTOW_CHECK(i.kind <= Input::kArgument, Error, "{} has no valid kind", what);
+    UNDERTOW_CHECK((i.kind == Input::kArgument) == region_, Error, "{}: {}", what,
+                   region_ ? "a region's inputs are arguments" : "only a region has arguments");
     if (i.kind == Input::kStep)
       UNDERTOW_CHECK(g_.type(i.value) == (TensorType{DType::kInt64, Shape{}}), Error,
                      "{} counts steps and must be an Int64 scalar, not {}", what, text(g_.type(i.value)));
@@ -232,6 +237,17 @@ class Verifier {
     UNDERTOW_CHECK(!committing || n.phase == Phase::kCommit, Error, "a compute node stands after a commit node");
     UNDERTOW_CHECK(!n.op->effect || n.phase == Phase::kCompute, Error,
                    "an op that can fail must run before the guard, not in the commit");
+    UNDERTOW_CHECK(!region_ || n.phase == Phase::kCompute, Error, "a commit node stands in a region");
+    UNDERTOW_CHECK(static_cast<int>(n.regions.size()) == n.op->num_regions, Error, "it has {} regions, not {}",
+                   n.regions.size(), n.op->num_regions);
+    for (std::size_t r = 0; r < n.regions.size(); ++r) {
+      UNDERTOW_CHECK(n.regions[r], Error, "region {} is missing", r);
+      try {
+        Verifier(*n.regions[r], true).run();
+      } catch (const Error& e) {
+        throw Error(fmt::format("in region {}: {}", r, e.what()));
+      }
+    }
     committing = n.phase == Phase::kCommit;
     std::vector<TensorType> in, out;
     for (const ValueId v : n.inputs) {
@@ -243,7 +259,8 @@ class Verifier {
       out.push_back(g_.type(v));
     }
     if (n.nest) return NestVerifier(*n.nest, std::move(in), std::move(out)).run();
-    const std::vector<TensorType> expected = n.op->infer(in, n.attrs);
+    const std::vector<TensorType> expected =
+        n.op->infer_regions ? n.op->infer_regions(in, n.attrs, n.regions) : n.op->infer(in, n.attrs);
     UNDERTOW_CHECK(expected.size() == out.size(), Error, "it has {} outputs, the operator gives {}", out.size(),
                    expected.size());
     for (std::size_t i = 0; i < out.size(); ++i)
@@ -252,6 +269,7 @@ class Verifier {
   }
 
   const Graph& g_;
+  bool region_;
   std::vector<bool> defined_;
 };
 

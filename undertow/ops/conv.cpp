@@ -11,38 +11,36 @@ namespace undertow::ops {
 using ir::Attrs;
 using ir::GradContext;
 using Grads = std::vector<Tensor>;
+using Ints = std::vector<std::int64_t>;
 using Types = std::span<const ir::TensorType>;
 
 namespace {
 
-struct Dims {
-  std::int64_t n, c, h, w;
-};
-Dims dims(const Shape& s, bool nhwc) { return nhwc ? Dims{s[0], s[3], s[1], s[2]} : Dims{s[0], s[1], s[2], s[3]}; }
-
-std::vector<ir::TensorType> infer_conv(Types in, const Attrs& a) {
+/// 2 or 3 spatial dimensions; only two know the NHWC layout.
+std::vector<ir::TensorType> infer_conv(Types in, const Attrs& a, int spatial) {
   const Shape &x = in[0].shape, &w = in[1].shape;
-  UNDERTOW_CHECK(x.rank() == 4 && w.rank() == 4, ShapeError, "input and weight need 4 dimensions, got {} and {}",
-                 x.str(), w.str());
+  UNDERTOW_CHECK(x.rank() == spatial + 2 && w.rank() == spatial + 2, ShapeError,
+                 "input and weight need {} dimensions, got {} and {}", spatial + 2, x.str(), w.str());
   UNDERTOW_CHECK(in[0].dtype == in[1].dtype, TypeError, "dtypes {} and {} differ", name_of(in[0].dtype),
                  name_of(in[1].dtype));
   const bool nhwc = a.text("layout") == "NHWC";
-  const Dims d = dims(x, nhwc);
+  const int channel = nhwc ? spatial + 1 : 1, first = nhwc ? 1 : 2;
   const std::int64_t groups = a.integer("groups");
-  UNDERTOW_CHECK(d.c == w[1] * groups, ShapeError, "input has {} channels, weight {} with {} groups expects {}", d.c,
-                 w.str(), groups, w[1] * groups);
+  UNDERTOW_CHECK(x[channel] == w[1] * groups, ShapeError, "input has {} channels, weight {} with {} groups expects {}",
+                 x[channel], w.str(), groups, w[1] * groups);
   UNDERTOW_CHECK(w[0] % groups == 0, ShapeError, "{} output channels cannot be divided into {} groups", w[0], groups);
   const auto &strides = a.ints("strides"), &pads = a.ints("pads"), &dilations = a.ints("dilations");
-  const auto extent = [&](std::int64_t n, int axis) {
-    const std::int64_t window = dilations[static_cast<std::size_t>(axis)] * (w[2 + axis] - 1) + 1;
-    const std::int64_t padded =
-        n + pads[static_cast<std::size_t>(2 * axis)] + pads[static_cast<std::size_t>(2 * axis + 1)];
+  Shape y = x;
+  y[channel] = w[0];
+  for (int axis = 0; axis < spatial; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::int64_t window = dilations[i] * (w[2 + axis] - 1) + 1;
+    const std::int64_t padded = x[first + axis] + pads[2 * i] + pads[2 * i + 1];
     UNDERTOW_CHECK(padded >= window, ShapeError, "the kernel covers {} positions, the padded input has {} (input {})",
                    window, padded, x.str());
-    return (padded - window) / strides[static_cast<std::size_t>(axis)] + 1;
-  };
-  const std::int64_t oh = extent(d.h, 0), ow = extent(d.w, 1);
-  return {{in[0].dtype, nhwc ? Shape{d.n, oh, ow, w[0]} : Shape{d.n, w[0], oh, ow}}};
+    y[first + axis] = (padded - window) / strides[i] + 1;
+  }
+  return {{in[0].dtype, y}};
 }
 
 Attrs with(const Attrs& attrs, const char* name, const Shape& shape) {
@@ -58,73 +56,72 @@ Attrs without(const Attrs& attrs, std::string_view name) {
   return a;
 }
 
-}  // namespace
-
-void register_conv(ir::OpSet& set) {
-  const Attrs defaults{{"strides", std::vector<std::int64_t>{1, 1}},
-                       {"pads", std::vector<std::int64_t>{0, 0, 0, 0}},
-                       {"dilations", std::vector<std::int64_t>{1, 1}},
-                       {"groups", std::int64_t{1}},
-                       {"layout", std::string("NCHW")}};
-  ir::OpDef forward;
-  forward.name = "conv2d";
-  forward.num_inputs = 2;
-  forward.inputs = {"x", "weight"};
-  forward.doc = "2-D cross-correlation";
-  forward.defaults = defaults;
-  forward.infer = infer_conv;
-  forward.grad = [](const GradContext& c) {
+/// Each of the three is the gradient of the other two.
+void register_for(ir::OpSet& set, int spatial) {
+  const std::string name = fmt::format("conv{}d", spatial), grad_input = name + "_grad_input",
+                    grad_weight = name + "_grad_weight";
+  const auto n = static_cast<std::size_t>(spatial);
+  const auto base = [&](std::string op, std::vector<std::string> inputs, std::string doc) {
+    ir::OpDef def;
+    def.name = std::move(op);
+    def.num_inputs = 2;
+    def.inputs = std::move(inputs);
+    def.doc = std::move(doc);
+    def.defaults = {{"strides", Ints(n, 1)},
+                    {"pads", Ints(2 * n, 0)},
+                    {"dilations", Ints(n, 1)},
+                    {"groups", std::int64_t{1}},
+                    {"layout", std::string("NCHW")}};
+    def.amp = ir::AmpClass::kLow;
+    return def;
+  };
+  ir::OpDef forward = base(name, {"x", "weight"}, fmt::format("{}-D cross-correlation", spatial));
+  forward.infer = [spatial](Types in, const Attrs& a) { return infer_conv(in, a, spatial); };
+  forward.grad = [=](const GradContext& c) {
     Grads out(2);
     const Tensor &x = c.inputs[0], &w = c.inputs[1], &g = c.grads[0];
-    if (c.needs[0]) out[0] = call("conv2d_grad_input", {g, w}, with(c.attrs, "input_shape", x.shape()));
-    if (c.needs[1]) out[1] = call("conv2d_grad_weight", {x, g}, with(c.attrs, "weight_shape", w.shape()));
+    if (c.needs[0]) out[0] = call(grad_input, {g, w}, with(c.attrs, "input_shape", x.shape()));
+    if (c.needs[1]) out[1] = call(grad_weight, {x, g}, with(c.attrs, "weight_shape", w.shape()));
     return out;
   };
-  forward.reference = reference::conv2d;
-  forward.amp = ir::AmpClass::kLow;
+  forward.reference = reference::conv;
   set.add(std::move(forward));
 
-  ir::OpDef input;
-  input.name = "conv2d_grad_input";
-  input.num_inputs = 2;
-  input.inputs = {"dy", "weight"};
-  input.doc = "gradient of conv2d with respect to its input (a transposed convolution)";
-  input.defaults = defaults;
+  ir::OpDef input = base(grad_input, {"dy", "weight"}, "gradient with respect to the input (a transposed convolution)");
   input.infer = [](Types in, const Attrs& a) {
     return std::vector{ir::TensorType{in[0].dtype, Shape(a.ints("input_shape"))}};
   };
-  input.grad = [](const GradContext& c) {
+  input.grad = [=](const GradContext& c) {
     Grads out(2);
     const Tensor &dy = c.inputs[0], &w = c.inputs[1], &g = c.grads[0];
-    const Attrs base = without(c.attrs, "input_shape");
-    if (c.needs[0]) out[0] = call("conv2d", {g, w}, base);
-    if (c.needs[1]) out[1] = call("conv2d_grad_weight", {g, dy}, with(base, "weight_shape", w.shape()));
+    const Attrs rest = without(c.attrs, "input_shape");
+    if (c.needs[0]) out[0] = call(name, {g, w}, rest);
+    if (c.needs[1]) out[1] = call(grad_weight, {g, dy}, with(rest, "weight_shape", w.shape()));
     return out;
   };
-  input.reference = reference::conv2d_grad_input;
-  input.amp = ir::AmpClass::kLow;
+  input.reference = reference::conv_grad_input;
   set.add(std::move(input));
 
-  ir::OpDef weight;
-  weight.name = "conv2d_grad_weight";
-  weight.num_inputs = 2;
-  weight.inputs = {"x", "dy"};
-  weight.doc = "gradient of conv2d with respect to its weight";
-  weight.defaults = defaults;
+  ir::OpDef weight = base(grad_weight, {"x", "dy"}, "gradient with respect to the weight");
   weight.infer = [](Types in, const Attrs& a) {
     return std::vector{ir::TensorType{in[0].dtype, Shape(a.ints("weight_shape"))}};
   };
-  weight.grad = [](const GradContext& c) {
+  weight.grad = [=](const GradContext& c) {
     Grads out(2);
     const Tensor &x = c.inputs[0], &dy = c.inputs[1], &g = c.grads[0];
-    const Attrs base = without(c.attrs, "weight_shape");
-    if (c.needs[0]) out[0] = call("conv2d_grad_input", {dy, g}, with(base, "input_shape", x.shape()));
-    if (c.needs[1]) out[1] = call("conv2d", {x, g}, base);
+    const Attrs rest = without(c.attrs, "weight_shape");
+    if (c.needs[0]) out[0] = call(grad_input, {dy, g}, with(rest, "input_shape", x.shape()));
+    if (c.needs[1]) out[1] = call(name, {x, g}, rest);
     return out;
   };
-  weight.reference = reference::conv2d_grad_weight;
-  weight.amp = ir::AmpClass::kLow;
+  weight.reference = reference::conv_grad_weight;
   set.add(std::move(weight));
+}
+
+}  // namespace
+
+void register_conv(ir::OpSet& set) {
+  for (const int spatial : {2, 3}) register_for(set, spatial);
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& o) {

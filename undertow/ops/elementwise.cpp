@@ -18,31 +18,6 @@ using Grads = std::vector<Tensor>;
 
 namespace {
 
-ir::OpDef unary(std::string name, std::string doc, std::function<Scalar(Scalar)> f,
-                std::function<Tensor(const GradContext&)> grad = nullptr) {
-  return elementwise(
-      std::move(name), {"x"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0]); },
-      grad ? GradFn([grad](const GradContext& c) { return Grads{grad(c)}; }) : nullptr);
-}
-
-ir::OpDef unary_to_bool(std::string name, std::string doc, std::function<Scalar(Scalar)> f) {
-  return elementwise(
-      std::move(name), {"x"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0]); }, nullptr,
-      infer_broadcast_as(DType::kBool));
-}
-
-ir::OpDef binary(std::string name, std::string doc, std::function<Scalar(Scalar, Scalar)> f, GradFn grad = nullptr) {
-  return elementwise(
-      std::move(name), {"x", "y"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0], in[1]); },
-      std::move(grad));
-}
-
-ir::OpDef compare(std::string name, std::string doc, std::function<Scalar(Scalar, Scalar)> f) {
-  return elementwise(
-      std::move(name), {"x", "y"}, std::move(doc), [f](ExprBuilder&, In in, const Attrs&) { return f(in[0], in[1]); },
-      nullptr, infer_broadcast_as(DType::kBool));
-}
-
 auto op(Opcode o) {
   return [o](Scalar x) { return fn(o, x); };
 }

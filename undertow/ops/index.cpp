@@ -69,7 +69,10 @@ void register_index(ir::OpSet& set) {
 }
 
 Tensor gather(const Tensor& x, const Tensor& indices, std::int64_t axis) {
-  return call("gather", {x, indices}, {{"axis", std::int64_t{normalize_axis(axis, x.ndim(), "gather")}}});
+  // Narrow indices become int32, which the kernels take; uint64 stays, since its largest numbers are no int64.
+  const bool narrow = is_integral(indices.dtype()) && size_of(indices.dtype()) < 4;
+  return call("gather", {x, narrow ? cast(indices, DType::kInt32) : indices},
+              {{"axis", std::int64_t{normalize_axis(axis, x.ndim(), "gather")}}});
 }
 
 Tensor one_hot(const Tensor& indices, std::int64_t depth, double on, double off, DType dtype) {
@@ -77,85 +80,6 @@ Tensor one_hot(const Tensor& indices, std::int64_t depth, double on, double off,
   s.push_back(depth);
   const Tensor hit = equal(cast(expand_dims(indices, -1), DType::kInt64), iota(s, s.rank() - 1, DType::kInt64));
   return select(hit, constant(on, dtype), constant(off, dtype));
-}
-
-namespace {
-
-struct Axis {  // one axis of the result, before and after slicing
-  std::int64_t begin, step, extent;
-};
-
-Axis slice_axis(const Index& item, std::int64_t n) {
-  const std::int64_t step = item.step.value_or(1);
-  UNDERTOW_CHECK(step != 0, ValueError, "a slice's step cannot be 0");
-  const auto bound = [&](std::optional<std::int64_t> v, std::int64_t missing) {
-    if (!v) return missing;
-    const std::int64_t i = *v < 0 ? *v + n : *v;
-    return step > 0 ? std::clamp<std::int64_t>(i, 0, n) : std::clamp<std::int64_t>(i, -1, n - 1);
-  };
-  const std::int64_t begin = bound(item.begin, step > 0 ? 0 : n - 1), end = bound(item.end, step > 0 ? n : -1);
-  const std::int64_t extent = step > 0 ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step;
-  return {begin, step, std::max<std::int64_t>(extent, 0)};
-}
-
-}  // namespace
-
-Tensor index(const Tensor& x, const std::vector<Index>& items) {
-  int consumed = 0;
-  bool ellipsis = false;
-  for (const auto& i : items) {
-    consumed += i.kind != Index::kNewAxis && i.kind != Index::kEllipsis;
-    UNDERTOW_CHECK(!(ellipsis && i.kind == Index::kEllipsis), IndexError, "an index can have only one ellipsis (...)");
-    ellipsis |= i.kind == Index::kEllipsis;
-  }
-  UNDERTOW_CHECK(consumed <= x.ndim(), IndexError, "too many indices: {} for a tensor of shape {}", consumed,
-                 x.shape().str());
-  std::vector<Index> full = items;
-  if (!ellipsis) full.push_back({Index::kEllipsis});
-
-  Ints begin, steps, result;
-  Shape sliced;
-  int axis = 0, tensor_axis = -1;
-  Tensor tensor;
-  for (const auto& item : full) {
-    const auto take = [&](Axis a) {
-      begin.push_back(a.begin);
-      steps.push_back(a.step);
-      sliced.push_back(a.extent);
-      ++axis;
-    };
-    switch (item.kind) {
-      case Index::kEllipsis:
-        for (int k = x.ndim() - consumed; k > 0; --k) {
-          result.push_back(x.shape(axis));
-          take({0, 1, x.shape(axis)});
-        }
-        break;
-      case Index::kNewAxis: result.push_back(1); break;
-      case Index::kInteger: {
-        const std::int64_t n = x.shape(axis), v = item.value < 0 ? item.value + n : item.value;
-        UNDERTOW_CHECK(v >= 0 && v < n, IndexError, "index {} is out of range for axis {} with {} elements", item.value,
-                       axis, n);
-        take({v, 1, 1});
-        break;
-      }
-      case Index::kSlice: {
-        const Axis a = slice_axis(item, x.shape(axis));
-        result.push_back(a.extent);
-        take(a);
-        break;
-      }
-      case Index::kTensor:
-        UNDERTOW_CHECK(tensor_axis < 0, ValueError, "indexing with more than one tensor is not supported");
-        tensor = item.tensor;
-        tensor_axis = static_cast<int>(result.size());
-        result.push_back(x.shape(axis));
-        take({0, 1, x.shape(axis)});
-        break;
-    }
-  }
-  const Tensor y = reshape(slice(x, begin, steps, sliced), result);
-  return tensor_axis < 0 ? y : gather(y, tensor, tensor_axis);
 }
 
 }  // namespace undertow::ops

@@ -18,13 +18,16 @@ Shape pooled_shape(const Shape& x, const Attrs& a) {
   UNDERTOW_CHECK(x.rank() == 4, ShapeError, "input needs 4 dimensions, got {}", x.str());
   const int first = a.text("layout") == "NHWC" ? 1 : 2;
   const auto &kernel = a.ints("kernel"), &strides = a.ints("strides"), &pads = a.ints("pads");
+  const ir::AttrValue* dilations = a.find("dilations");
   Shape out = x;
   for (int i = 0; i < 2; ++i) {
     const auto k = static_cast<std::size_t>(i);
     const std::int64_t padded = x[first + i] + pads[2 * k] + pads[2 * k + 1];
-    UNDERTOW_CHECK(padded >= kernel[k], ShapeError, "the window is {} wide, the padded input {} (input {})", kernel[k],
-                   padded, x.str());
-    out[first + i] = (padded - kernel[k]) / strides[k] + 1;
+    const std::int64_t dilation = dilations ? std::get<std::vector<std::int64_t>>(*dilations)[k] : 1;
+    const std::int64_t reach = (kernel[k] - 1) * dilation + 1;
+    UNDERTOW_CHECK(padded >= reach, ShapeError, "the window is {} wide, the padded input {} (input {})", reach, padded,
+                   x.str());
+    out[first + i] = (padded - reach) / strides[k] + 1;
   }
   return out;
 }
@@ -55,6 +58,7 @@ Attrs attrs_of(const PoolOptions& o) { return {{"kernel", o.kernel}, {"strides",
 
 void register_pool(ir::OpSet& set) {
   auto max = pool("max_pool2d", {"x"}, "largest element of each window (the first; NaN wins), and where it stands");
+  max.defaults.set("dilations", std::vector<std::int64_t>{1, 1});
   max.infer = [](Types in, const Attrs& a) {
     const Shape s = pooled_shape(in[0].shape, a);
     return std::vector{ir::TensorType{in[0].dtype, s}, ir::TensorType{DType::kInt32, s}};
@@ -66,6 +70,7 @@ void register_pool(ir::OpSet& set) {
   set.add(std::move(max));
 
   auto max_grad = pool("max_pool2d_grad", {"dy", "index"}, "each window's gradient, put where its maximum stood");
+  max_grad.defaults.set("dilations", std::vector<std::int64_t>{1, 1});
   max_grad.infer = infer_input_shape;
   max_grad.reference = reference::max_pool2d_grad;
   set.add(std::move(max_grad));

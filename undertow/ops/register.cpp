@@ -13,13 +13,19 @@ void register_all() {
   std::call_once(once, [] {
     ir::OpSet& set = ir::op_set();
     register_elementwise(set);
+    register_math(set);
     register_create(set);
     register_reduce(set);
     register_shape(set);
     register_index(set);
+    register_cumulative(set);
+    register_sort(set);
+    register_scatter(set);
     register_matmul(set);
     register_conv(set);
     register_pool(set);
+    register_control(set);
+    register_print(set);
   });
 }
 
@@ -34,13 +40,14 @@ Dispatcher& dispatcher() {
   return *installed;
 }
 
-std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::Attrs attrs) {
+std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::Attrs attrs,
+                          std::vector<ir::RegionPtr> regions) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     UNDERTOW_CHECK(inputs[i].defined(), TypeError, "{}: input {} is not a tensor (got None)", op.name,
                    i < op.inputs.size() ? op.inputs[i] : std::to_string(i));
   for (const auto& [key, value] : op.defaults)
     if (!attrs.find(key)) attrs.set(key, value);
-  return dispatcher().apply(op, std::move(inputs), std::move(attrs));
+  return dispatcher().apply(op, std::move(inputs), std::move(attrs), std::move(regions));
 }
 
 std::vector<Tensor> apply(std::string_view op, std::vector<Tensor> inputs, ir::Attrs attrs) {
@@ -86,6 +93,35 @@ ir::OpDef elementwise(std::string name, std::vector<std::string> inputs, std::st
   def.expr = std::move(expr);
   def.elementwise = true;
   return def;
+}
+
+ir::OpDef unary(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar)> f,
+                std::function<Tensor(const ir::GradContext&)> grad) {
+  return elementwise(
+      std::move(name), {"x"}, std::move(doc),
+      [f](ir::ExprBuilder&, std::span<const ir::Scalar> in, const ir::Attrs&) { return f(in[0]); },
+      grad ? GradFn([grad](const ir::GradContext& c) { return std::vector<Tensor>{grad(c)}; }) : nullptr);
+}
+
+ir::OpDef unary_to_bool(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar)> f) {
+  return elementwise(
+      std::move(name), {"x"}, std::move(doc),
+      [f](ir::ExprBuilder&, std::span<const ir::Scalar> in, const ir::Attrs&) { return f(in[0]); }, nullptr,
+      infer_broadcast_as(DType::kBool));
+}
+
+ir::OpDef binary(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar, ir::Scalar)> f, GradFn grad) {
+  return elementwise(
+      std::move(name), {"x", "y"}, std::move(doc),
+      [f](ir::ExprBuilder&, std::span<const ir::Scalar> in, const ir::Attrs&) { return f(in[0], in[1]); },
+      std::move(grad));
+}
+
+ir::OpDef compare(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar, ir::Scalar)> f) {
+  return elementwise(
+      std::move(name), {"x", "y"}, std::move(doc),
+      [f](ir::ExprBuilder&, std::span<const ir::Scalar> in, const ir::Attrs&) { return f(in[0], in[1]); }, nullptr,
+      infer_broadcast_as(DType::kBool));
 }
 
 }  // namespace detail

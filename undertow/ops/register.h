@@ -10,13 +10,19 @@ namespace undertow::ops {
 void register_all();
 
 void register_elementwise(ir::OpSet& set);
+void register_math(ir::OpSet& set);
 void register_create(ir::OpSet& set);
 void register_reduce(ir::OpSet& set);
 void register_shape(ir::OpSet& set);
 void register_index(ir::OpSet& set);
+void register_cumulative(ir::OpSet& set);
+void register_sort(ir::OpSet& set);
+void register_scatter(ir::OpSet& set);
 void register_matmul(ir::OpSet& set);
 void register_conv(ir::OpSet& set);
 void register_pool(ir::OpSet& set);
+void register_control(ir::OpSet& set);
+void register_print(ir::OpSet& set);
 
 namespace detail {
 
@@ -33,6 +39,13 @@ inline const ir::TensorType& same(std::span<const ir::TensorType> in) { return i
 /// The record of an elementwise op, complete but for what differs.
 ir::OpDef elementwise(std::string name, std::vector<std::string> inputs, std::string doc, ExprFn expr, GradFn grad,
                       InferFn infer = infer_broadcast());
+/// Elementwise ops of one or two inputs by their scalar functions; without `grad` gradients stop there.
+ir::OpDef unary(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar)> f,
+                std::function<Tensor(const ir::GradContext&)> grad = nullptr);
+ir::OpDef unary_to_bool(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar)> f);
+ir::OpDef binary(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar, ir::Scalar)> f,
+                 GradFn grad = nullptr);
+ir::OpDef compare(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar, ir::Scalar)> f);
 
 }  // namespace detail
 

@@ -37,7 +37,7 @@ CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, bool has
   copy_leaf_outputs(graph_);
   transforms::optimize(graph_, {.fuse = device_.caps().fuse});
 
-  program_.kernels = device_.make_kernels(graph_);
+  program_.kernels = lower(graph_, device_, origins_);
   transforms::PlanInput input;
   for (const auto& k : program_.kernels) input.scratch_bytes.push_back(k ? k->scratch_bytes() : 0);
   input.in_place = [this](ir::NodeId n, int output, int in) {

@@ -10,6 +10,7 @@
 
 #include "undertow/backend/backend.h"
 #include "undertow/runtime/channel.h"
+#include "undertow/runtime/lower.h"
 #include "undertow/runtime/trace.h"
 #include "undertow/transforms/plan.h"
 
@@ -38,6 +39,12 @@ class CompiledGraph {
 
   backend::Backend& device() const { return device_; }
   const ir::Graph& graph() const { return graph_; }
+  /// Where a StepError's node came from; null for one that is no node's.
+  const Origin* origin(const ir::StepError& error) const {
+    return error.node >= 0 && static_cast<std::size_t>(error.node) < origins_.size()
+               ? &origins_[static_cast<std::size_t>(error.node)]
+               : nullptr;
+  }
   std::mutex mutex;  // held while the program is bound and run
 
  private:
@@ -50,6 +57,7 @@ class CompiledGraph {
   ir::Graph graph_;
   backend::Backend& device_;
   bool has_loss_;
+  std::vector<Origin> origins_;
   transforms::Plan plan_;
   std::vector<bool> reads_batch_;                  // by node
   std::vector<int> capture_index_, column_index_;  // by input; -1: the other kind

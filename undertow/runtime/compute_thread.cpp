@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "undertow/ops/print.h"
+
 namespace undertow::runtime {
 namespace {
 
@@ -27,13 +29,26 @@ class ComputeThread {
     job_ = &job;
     error_ = nullptr;
     start_.notify_one();
+    std::exception_ptr print_error;
+    const auto drain = [&] {
+      try {
+        ops::drain_prints();
+      } catch (...) {  // later: the job is still running
+        if (!print_error) print_error = std::current_exception();
+      }
+    };
     while (job_) {
       if (done_.wait_for(lock, period, [this] { return !job_; })) break;
       lock.unlock();
+      drain();
       tick();  // must not throw: the job is still running
       lock.lock();
     }
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    const std::exception_ptr error = std::exchange(error_, nullptr);
+    lock.unlock();
+    drain();
+    if (error) std::rethrow_exception(error);
+    if (print_error) std::rethrow_exception(print_error);
   }
   pid_t owner() const { return owner_; }
 

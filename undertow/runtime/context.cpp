@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "undertow/runtime/context.h"
 
-#include <spdlog/spdlog.h>
-
 #include <set>
 
 #include "undertow/backend/backend.h"
 #include "undertow/base/check.h"
+#include "undertow/base/log.h"
 #include "undertow/runtime/trace.h"
 
 namespace undertow {
@@ -30,7 +29,8 @@ std::string resolve(const std::string& target, bool strict) {
                  target);
   static std::set<std::string> told;
   if (told.insert(target).second)
-    spdlog::warn("device_target '{}': no such device here; running on the CPU with the same results", target);
+    log_warning(
+        fmt::format("device_target '{}': no such device here; running on the CPU with the same results", target));
   return "CPU";
 }
 

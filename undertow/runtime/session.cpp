@@ -62,11 +62,8 @@ class SingleFeed final : public backend::Feed {
   backend::Slot slot_;
 };
 
-[[noreturn]] void raise(const ir::StepError& error, const ir::Graph& graph) {
-  if (error.node >= 0 && static_cast<std::size_t>(error.node) < graph.nodes.size()) {
-    const ir::Node& n = graph.nodes[static_cast<std::size_t>(error.node)];
-    raise_step_error(error, n.op->name, graph.scopes[n.scope]);
-  }
+[[noreturn]] void raise(const ir::StepError& error, const CompiledGraph& graph) {
+  if (const Origin* o = graph.origin(error)) raise_step_error(error, o->op, o->scope);
   raise_step_error(error, "the step", {});
 }
 
@@ -170,7 +167,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
   result.records.resize(static_cast<std::size_t>(done));
   result.end_of_data = channel.finished();
   if (poll_error) std::rethrow_exception(poll_error);
-  if (error.code != ir::StepError::kNone) raise(error, last->compiled->graph());
+  if (error.code != ir::StepError::kNone) raise(error, *last->compiled);
   if (done < wanted && !stop->load())
     if (const auto e = channel.error()) std::rethrow_exception(e);
 }
@@ -211,8 +208,8 @@ void run_eager(StepFunction& step, Channel& channel, const CommandOptions& optio
       if (options.stop_on_non_finite && !std::isfinite(record.loss))
         raise_step_error({.code = ir::StepError::kNonFinite}, "the step", {});
     }
-    if (step.learning_rate.defined()) record.learning_rate = step.learning_rate.item<float>();
     trace.commit();
+    if (step.learning_rate.defined()) record.learning_rate = step.learning_rate.item<float>();
     record.step = ++step.steps_run;
     record.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(waited - start).count();
     record.run_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - waited).count();
@@ -247,7 +244,7 @@ std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inpu
   args.records = std::span(&record, 1);
   backend::LaunchResult launched;
   run_on_compute_thread([&] { launched = program.device().launch(bound, args); }, [] {}, kPollPeriod);
-  if (launched.error.code != ir::StepError::kNone) raise(launched.error, program.graph());
+  if (launched.error.code != ir::StepError::kNone) raise(launched.error, program);
   ++step.steps_run;
   std::vector<Tensor> outputs;
   program.read_outputs(outputs);

@@ -3,12 +3,14 @@
 // with execution switched on it is recorded and run (eager training uses the same gradients as compiled training).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "undertow/ir/graph.h"
+#include "undertow/ops/dispatch.h"
 #include "undertow/tensor/tensor.h"
 
 namespace undertow::runtime {
@@ -20,6 +22,9 @@ class Trace {
     kEager,    ///< every op runs at once and is recorded
   };
   explicit Trace(Mode mode);
+  /// Of a region of `outer`, which compiles: what comes from there becomes an input of the region, and writes of
+  /// parameters are left to the trace around (see ops/dispatch.h).
+  explicit Trace(Trace& outer);
   ~Trace();  ///< A trace that was never finished leaves no mark: its parameter writes are dropped.
   Trace(const Trace&) = delete;
 
@@ -32,6 +37,9 @@ class Trace {
   /// Gradients of scalar-summed `value` (seed: ones, or `seed`) with respect to tensors known to the trace (parameters
   /// or inputs). Zeros where `value` does not depend on them.
   std::vector<Tensor> gradients(const Tensor& value, const std::vector<Tensor>& wrt, const Tensor& seed = {});
+  /// Of sum(seeds[i] * values[i]); entries are undefined where no gradient flows.
+  std::vector<Tensor> gradients(const std::vector<Tensor>& values, const std::vector<Tensor>& seeds,
+                                const std::vector<Tensor>& wrt);
   /// What the caller reads after a step.
   void output(const Tensor& value);
   /// kCompile: marks the parameter writes in the graph, which is then complete.
@@ -42,28 +50,53 @@ class Trace {
   void set_step(std::int64_t step) { step_ = step; }
 
   // Used by the dispatcher.
-  std::vector<Tensor> apply(const ir::OpDef& op, const std::vector<Tensor>& inputs, ir::Attrs attrs);
+  std::vector<Tensor> apply(const ir::OpDef& op, const std::vector<Tensor>& inputs, ir::Attrs attrs,
+                            std::vector<ir::RegionPtr> regions = {});
+  ops::RecordedRegion record(const std::vector<ir::TensorType>& inputs, const ops::Dispatcher::Function& function,
+                             std::uint64_t key, int which, int trip);
   void assign(const Parameter& parameter, const Tensor& value);
   Tensor seed_input();
   Tensor step_input();
-  std::int64_t next_stream() { return next_stream_++; }
+  std::int64_t next_stream();
+  std::uint64_t control_key();
+  void enter(std::uint64_t key, int which, std::int64_t trip);
+  void leave() { frames_.pop_back(); }
   /// The graph value of a tensor: its symbol, a parameter's current version, or a captured tensor.
   ir::ValueId value_of(const Tensor& tensor);
 
  private:
-  Tensor tensor_of(ir::ValueId value) const;
+  /// Where draws are made: the whole trace, or a function of control flow in it.
+  struct Frame {
+    std::uint64_t key = 0;  // 0: the whole trace
+    std::int64_t draws = 0;
+    std::uint64_t fold = 0;  // what the trips so far add to the step
+    Tensor step;             // made when it is first asked for
+  };
+
+  Tensor tensor_of(ir::ValueId value);
+  Tensor first_step();
+  Tensor add_tensor(ir::ValueId value, Tensor concrete = {});
+  ir::ValueId capture(const Tensor& outer_tensor);
+  std::vector<bool> dependents(const std::vector<ir::ValueId>& values) const;
+  void refuse_outer_paths(const std::vector<ir::ValueId>& wrt) const;
 
   Mode mode_;
+  Trace* outer_ = nullptr;  // of a region
   ir::Graph graph_;
   std::vector<Tensor> tensors_;  // by ValueId; symbolic, and concrete too in kEager
   struct StateEntry {
-    std::size_t index;    // into graph_.states
+    std::size_t index;    // into graph_.states; in a region into captured_
     ir::ValueId current;  // newest version
   };
   std::unordered_map<const TensorImpl*, StateEntry> states_;
   std::unordered_map<const TensorImpl*, ir::ValueId> captures_;
+  std::vector<ops::RecordedRegion::Capture> captured_;            // of a region
+  std::unordered_map<ir::ValueId, ir::ValueId> captured_values_;  // by the outer trace's value
+  std::vector<std::uint64_t> regions_;                            // graph numbers, for messages
+  Tensor trip_;                                                   // of a region that is a loop's body
+  std::vector<Frame> frames_;
   ir::ValueId step_value_ = ir::kNoId;
-  std::int64_t next_stream_ = 0, step_ = 0;
+  std::int64_t step_ = 0;
 };
 
 /// The trace of this thread, or null.

@@ -7,6 +7,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ir/op_set.h"
 #include "undertow/transforms/fuse_groups.h"
+#include "undertow/transforms/regions.h"
 
 namespace undertow::transforms {
 namespace {
@@ -460,6 +461,9 @@ class Fuser {
 
 }  // namespace
 
-void fuse(Graph& graph) { Fuser(graph).run(); }
+void fuse(Graph& graph) {
+  for_each_region(graph, fuse);
+  Fuser(graph).run();
+}
 
 }  // namespace undertow::transforms

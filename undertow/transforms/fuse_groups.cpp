@@ -96,7 +96,11 @@ class Builder {
   void singleton(NodeId n) {
     Group g;
     g.phase = g_.nodes[n].phase;
-    place(n, new_group(std::move(g)), false);
+    const int group = new_group(std::move(g));
+    place(n, group, false);
+    if (!ir::is_ordered(g_.nodes[n])) return;
+    if (last_ordered_ >= 0) edges_[static_cast<std::size_t>(last_ordered_)].insert(group);
+    last_ordered_ = group;
   }
 
   /// Groups this node depends on, reading through movement nodes (whose sources are what a nest reads) as well.
@@ -341,7 +345,8 @@ class Builder {
 
   const Graph& g_;
   Grouping out_;
-  std::vector<std::set<int>> edges_;  // group -> groups that read it
+  std::vector<std::set<int>> edges_;  // group -> groups that read it, or must come after it
+  int last_ordered_ = -1;             // group of the last node that keeps its place among others
 };
 
 }  // namespace

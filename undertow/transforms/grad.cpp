@@ -19,8 +19,9 @@ Tensor sum_to(const Tensor& g, const Shape& shape) {
 
 }  // namespace
 
-std::vector<Tensor> grad(ir::Graph& graph, const std::function<Tensor(ir::ValueId)>& tensor_of, ir::ValueId value,
-                         const Tensor& seed, const std::vector<ir::ValueId>& wrt) {
+std::vector<Tensor> grad(ir::Graph& graph, const std::function<Tensor(ir::ValueId)>& tensor_of,
+                         const std::vector<ir::ValueId>& values, const std::vector<Tensor>& seeds,
+                         const std::vector<ir::ValueId>& wrt) {
   const std::size_t num_nodes = graph.nodes.size(), num_values = graph.values.size();
   std::vector<bool> depends(num_values, false);  // on any of wrt
   for (const auto v : wrt) depends[v] = true;
@@ -34,7 +35,10 @@ std::vector<Tensor> grad(ir::Graph& graph, const std::function<Tensor(ir::ValueI
   }
 
   std::vector<Tensor> grads(num_values);
-  grads[value] = seed;
+  const auto accumulate = [&](ir::ValueId v, const Tensor& g) {
+    grads[v] = grads[v].defined() ? ops::add(grads[v], g) : g;
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) accumulate(values[i], seeds[i]);
   for (std::size_t n = num_nodes; n-- > 0;) {
     // Copies: rules append nodes, which moves the graph's arenas.
     const ir::Node node = graph.nodes[n];
@@ -55,14 +59,23 @@ std::vector<Tensor> grad(ir::Graph& graph, const std::function<Tensor(ir::ValueI
     if (!flows || !wanted) continue;
     const auto mask = std::make_unique<bool[]>(needs.size());
     for (std::size_t i = 0; i < needs.size(); ++i) mask[i] = needs[i] != 0;
-    const auto input_grads =
-        node.op->grad({inputs, outputs, out_grads, node.attrs, std::span<const bool>(mask.get(), needs.size())});
+    const auto extend = [&](std::vector<ir::RegionPtr> regions, std::span<const ir::TensorType> types) {
+      graph.nodes[n].regions = std::move(regions);
+      std::vector<Tensor> more;
+      for (const auto& t : types) {
+        const ir::ValueId v = graph.new_value(t, static_cast<ir::NodeId>(n));
+        graph.nodes[n].outputs.push_back(v);
+        more.push_back(tensor_of(v));
+      }
+      return more;
+    };
+    const auto input_grads = node.op->grad({inputs, outputs, out_grads, node.attrs,
+                                            std::span<const bool>(mask.get(), needs.size()), node.regions, extend});
     for (std::size_t i = 0; i < input_grads.size(); ++i) {
       const ir::ValueId v = node.inputs[i];
       if (!input_grads[i].defined() || !needs[i]) continue;
       const ir::TensorType t = graph.type(v);
-      const Tensor g = ops::cast(sum_to(input_grads[i], t.shape), t.dtype);
-      grads[v] = grads[v].defined() ? ops::add(grads[v], g) : g;
+      accumulate(v, ops::cast(sum_to(input_grads[i], t.shape), t.dtype));
     }
   }
 

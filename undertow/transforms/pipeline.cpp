@@ -10,6 +10,7 @@
 #include "undertow/transforms/fuse.h"
 #include "undertow/transforms/simplify.h"
 #include "undertow/transforms/small_matmul.h"
+#include "undertow/transforms/split_reductions.h"
 
 namespace undertow::transforms {
 namespace {
@@ -34,7 +35,10 @@ void optimize(ir::Graph& graph, const Target& target) {
   // The trace already holds forward, backward and update: gradients are taken while it is recorded (transforms/grad).
   run("trace", graph, [](ir::Graph&) {});
   run("simplify", graph, simplify);
-  if (target.fuse) run("small_matmul", graph, small_matmul);
+  if (target.fuse) {
+    run("small_matmul", graph, small_matmul);
+    run("split_reductions", graph, split_reductions);
+  }
   run("commit", graph, assign_phases);
   if (target.fuse) run("fuse", graph, fuse);
   // Then: plan (after the device has said how much scratch its kernels want), and lower. See runtime/compile.cpp.

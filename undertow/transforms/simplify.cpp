@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "undertow/ir/op_set.h"
+#include "undertow/transforms/regions.h"
 
 namespace undertow::transforms {
 namespace {
@@ -96,17 +97,27 @@ class Simplifier {
   }
 
   void merge(Node& n) {
-    if (n.op->effect || n.outputs.empty()) return;
+    if (n.outputs.empty() || ir::has_effect(n)) return;
     Hasher h;
     h.add(std::string_view(n.op->name)).add_range(n.inputs).add(n.phase);
     n.attrs.hash(h);
+    for (const auto& r : n.regions) {
+      const Digest d = r->hash();
+      h.add(d.a).add(d.b);
+    }
     auto& bucket = seen_[h.digest()];
     for (const Node* other : bucket)
-      if (other->op == n.op && other->inputs == n.inputs && other->attrs == n.attrs && other->phase == n.phase) {
+      if (other->op == n.op && other->inputs == n.inputs && other->attrs == n.attrs && other->phase == n.phase &&
+          same_regions(*other, n)) {
         for (std::size_t i = 0; i < n.outputs.size(); ++i) replacement_[n.outputs[i]] = other->outputs[i];
         return;
       }
     bucket.push_back(&n);
+  }
+
+  static bool same_regions(const Node& a, const Node& b) {
+    return std::equal(a.regions.begin(), a.regions.end(), b.regions.begin(), b.regions.end(),
+                      [](const auto& x, const auto& y) { return x->hash() == y->hash(); });
   }
 
   Graph& g_;
@@ -124,10 +135,11 @@ void remove_dead(Graph& graph) {
   std::vector<bool> keep(graph.nodes.size(), false);
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
-    keep[n] = node.op->effect;
+    keep[n] = ir::has_effect(node);
     for (const auto v : node.outputs) keep[n] = keep[n] || live[v];
-    if (keep[n])
-      for (const auto v : node.inputs) live[v] = true;
+    if (!keep[n]) continue;
+    if (!node.regions.empty()) prune_regions(graph.nodes[n], live);
+    for (const auto v : node.inputs) live[v] = true;
   }
   std::vector<Node> nodes;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -139,6 +151,7 @@ void remove_dead(Graph& graph) {
 }
 
 void simplify(Graph& graph) {
+  for_each_region(graph, simplify);
   Simplifier(graph).run();
   remove_dead(graph);
 }

@@ -6,7 +6,7 @@
 
 namespace undertow::transforms {
 
-/// Drops nodes whose results nobody reads. Nodes with an effect stay.
+/// Drops nodes whose results nobody reads, and what nobody reads of control flow. Nodes with an effect stay.
 void remove_dead(ir::Graph& graph);
 
 /// Identities (copy, x * 1, reshape of reshape), transposes into a matmul's flags, reductions over axes of extent 1,

@@ -2,6 +2,7 @@
 #include "undertow/transforms/small_matmul.h"
 
 #include "undertow/ir/op_set.h"
+#include "undertow/transforms/regions.h"
 
 namespace undertow::transforms {
 namespace {
@@ -22,6 +23,7 @@ ValueId add(ir::Graph& g, std::vector<ir::Node>& out, const char* op, std::vecto
 }  // namespace
 
 void small_matmul(ir::Graph& graph) {
+  for_each_region(graph, small_matmul);
   std::vector<ir::Node> nodes = std::move(graph.nodes), out;
   graph.nodes.clear();
   for (auto& node : nodes) {

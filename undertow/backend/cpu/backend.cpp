@@ -5,6 +5,7 @@
 #include "undertow/backend/cpu/kernel_list.h"
 #include "undertow/backend/cpu/nests.h"
 #include "undertow/backend/cpu/parallel.h"
+#include "undertow/backend/host/control.h"
 #include "undertow/backend/host/launch.h"
 #include "undertow/base/check.h"
 #include "undertow/codegen/codegen.h"
@@ -64,7 +65,7 @@ class CpuBackend final : public Backend {
     std::vector<std::size_t> owners;  // node of each nest
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       const ir::Node& node = graph.nodes[i];
-      if (node.op->view && !node.nest) continue;
+      if ((node.op->view && !node.nest) || node.op->num_regions > 0) continue;
       std::shared_ptr<const ir::LoopNest> nest = node.nest;
       const NodeView view(graph, static_cast<ir::NodeId>(i));
       if (!nest)
@@ -91,6 +92,10 @@ class CpuBackend final : public Backend {
           std::make_unique<NestKernel>(std::move(compiled[i]), std::move(nests[i]), std::move(elements), node.op->name);
     }
     return kernels;
+  }
+
+  std::unique_ptr<Kernel> make_control(const ir::Node& node, std::vector<RegionBody> bodies) override {
+    return host_control(node, std::move(bodies));
   }
 
   LaunchResult launch(Program& program, const LaunchArgs& args) override {

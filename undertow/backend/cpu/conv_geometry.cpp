@@ -40,6 +40,10 @@ ConvGeometry pool_geometry(const NodeView& node, const Shape& x, const Shape& y)
   const auto& k = node.ints("kernel");
   g.kh = k[0], g.kw = k[1];
   g.dh = g.dw = 1;
+  if (node.op->defaults.find("dilations")) {  // maxima
+    const auto& d = node.ints("dilations");
+    g.dh = d[0], g.dw = d[1];
+  }
   g.groups = g.c;
   return g;
 }

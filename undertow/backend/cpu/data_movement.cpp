@@ -205,6 +205,27 @@ Choice slice(const NodeView& node) {
   return copy_kernel(node, over(node.out[0].shape, from, contiguous_strides(node.out[0].shape)), base);
 }
 
+Choice slice_update(const NodeView& node) {
+  if (node.out[0].shape.numel() == 0 || node.in[1].shape.numel() == 0) return Choice::decline("empty");
+  auto to = contiguous_strides(node.out[0].shape);
+  const auto &begin = node.ints("begin"), &steps = node.ints("steps");
+  std::int64_t base = 0;
+  for (std::size_t d = 0; d < to.size(); ++d) {
+    base += begin[d] * to[d];
+    to[d] *= steps[d];
+  }
+  Copy box = over(node.in[1].shape, contiguous_strides(node.in[1].shape), to);
+  box.element = size_of(node.out[0].dtype);
+  box.simplify();
+  Copy whole{{{static_cast<std::int64_t>(bytes_of(node.out[0])), 1, 1}}, 1};
+  return Choice::run("copy:slice_update", [box, whole, skip = base * static_cast<std::int64_t>(box.element)](
+                                              void* const* args, ir::StepError*) {
+    auto* y = static_cast<std::byte*>(args[2]);
+    run_copy(whole, static_cast<const std::byte*>(args[0]), y);
+    run_copy(box, static_cast<const std::byte*>(args[1]), y + skip);
+  });
+}
+
 Choice pad(const NodeView& node) {
   if (node.out[0].shape.numel() == 0) return zero_fill(node);
   auto to = contiguous_strides(node.out[0].shape);

@@ -6,6 +6,7 @@
 #include "undertow/backend/cpu/kernel_list.h"
 #include "undertow/backend/cpu/parallel.h"
 #include "undertow/base/check.h"
+#include "undertow/ops/reference/detail.h"
 
 namespace undertow::backend::cpu {
 namespace {
@@ -134,6 +135,61 @@ Choice scatter_add(const NodeView& node) {
         }
     });
   });
+}
+
+namespace {
+
+/// f(y, u) writes the element u into y, by the op's mode.
+template <typename T, typename F>
+void with_update(std::string_view mode, F&& f) {
+  namespace r = ops::reference;
+  using A = r::Acc<T>;
+  if (mode == "update") return f([](T& y, T u) { y = u; });
+  if (mode == "add") return f([](T& y, T u) { y = r::narrow<T>(static_cast<A>(r::widen(y) + r::widen(u))); });
+  if (mode == "sub") return f([](T& y, T u) { y = r::narrow<T>(static_cast<A>(r::widen(y) - r::widen(u))); });
+  if (mode == "mul") return f([](T& y, T u) { y = r::narrow<T>(static_cast<A>(r::widen(y) * r::widen(u))); });
+  if (mode == "max") return f([](T& y, T u) { y = r::beats<true>(r::ordered(u), r::ordered(y)) ? u : y; });
+  return f([](T& y, T u) { y = r::beats<false>(r::ordered(u), r::ordered(y)) ? u : y; });
+}
+
+template <typename T>
+RunFn scatter_runner(const NodeView& node) {
+  const std::int64_t rows = node.out[0].shape[0], inner = node.out[0].shape.numel() / rows;
+  const std::int64_t count = node.in[1].shape.numel();
+  return [rows, inner, count, mode = node.text("mode"), wide = node.in[1].dtype == DType::kInt64, id = node.id](
+             void* const* args, ir::StepError* error) {
+    const Indices indices{args[1], wide, rows};
+    indices.check(count, id, error);
+    const auto *x = static_cast<const T*>(args[0]), *u = static_cast<const T*>(args[2]);
+    auto* y = static_cast<T*>(args[3]);
+    // A thread owns rows of the result and walks all indices, in their order.
+    const double cost = static_cast<double>(rows + count) * static_cast<double>(inner) * 0.25 + 2.0 * count;
+    with_update<T>(mode, [&](auto update) {
+      parallel_for(rows, cost, [&](std::int64_t begin, std::int64_t end) {
+        std::memcpy(y + begin * inner, x + begin * inner, static_cast<std::size_t>((end - begin) * inner) * sizeof(T));
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::int64_t row = indices.at(i);
+          if (row < begin || row >= end) continue;
+          for (std::int64_t j = 0; j < inner; ++j) update(y[row * inner + j], u[i * inner + j]);
+        }
+      });
+    });
+  };
+}
+
+}  // namespace
+
+Choice scatter(const NodeView& node) {
+  if (!is_index(node.in[1].dtype)) return Choice::decline("int32 or int64 indices only");
+  if (node.out[0].shape.numel() == 0) return Choice::decline("empty");
+  const std::string& mode = node.text("mode");
+  if (mode == "div") return Choice::decline("division");
+  if (mode == "update")
+    return ops::reference::dispatch_bits(node.out[0].dtype, [&](auto tag) {
+      return Choice::run("direct:scatter", scatter_runner<decltype(tag)>(node));
+    });
+  return dispatch(node.out[0].dtype,
+                  [&](auto tag) { return Choice::run("direct:scatter", scatter_runner<decltype(tag)>(node)); });
 }
 
 Choice check_index(const NodeView& node) {

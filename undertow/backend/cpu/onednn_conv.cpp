@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and its two gradients by oneDNN. x and y are dense NCHW or NHWC, the weights dense OIHW.
+// Convolution and its two gradients by oneDNN. x and y are dense NCHW or NHWC (NCDHW in three dimensions), the weights
+// dense OIHW.
 //
 // Layout rule (measured): activations are offered as "any" and reordered inside the kernel, because the library's
 // kernels for plain NCHW go through im2col, and those for NHWC are slower by a third without AVX-512. Channels-last
@@ -7,7 +8,6 @@
 // are a matrix product there (6.1 ms against 8.0 ms for 64 -> 256 channels at 56x56, batch 8, AVX2). Weights are
 // offered as "any".
 #include "undertow/backend/cpu/compute_lock.h"
-#include "undertow/backend/cpu/conv_geometry.h"
 #include "undertow/backend/cpu/kernel_list.h"
 #include "undertow/backend/cpu/onednn_common.h"
 #include "undertow/base/check.h"
@@ -16,32 +16,49 @@ namespace undertow::backend::cpu {
 namespace {
 
 struct Setup {
-  ConvGeometry g;
   dnnl_memory_desc_t x, w, y;              // as the node has them
   dnnl_memory_desc_t x_any, w_any, y_any;  // as offered
   dnnl_dims_t strides, dilations, low, high;
 };
 
-Setup setup(const ConvGeometry& g, DType dtype) {
+using Dims = std::vector<std::int64_t>;
+
+/// From the shapes of x, w and y.
+Setup setup(const NodeView& node, const Shape& x_shape, const Shape& w_shape, const Shape& y_shape) {
   Setup s{};
-  s.g = g;
-  const std::int64_t x[] = {g.n, g.c, g.h, g.w}, y[] = {g.n, g.o, g.oh, g.ow};
-  const std::int64_t w[] = {g.o, g.group_c(), g.kh, g.kw};
-  const std::int64_t wg[] = {g.groups, g.group_o(), g.group_c(), g.kh, g.kw};
-  const auto tag = g.nhwc ? dnnl_nhwc : dnnl_nchw;
-  const bool pointwise =
-      dtype == DType::kFloat32 && g.kh == 1 && g.kw == 1 && g.sh == 1 && g.sw == 1 && !g.padded() && g.groups == 1;
-  const auto offered = pointwise || (g.nhwc && dnnl_has_avx512()) ? tag : dnnl_format_tag_any;
+  const DType dtype = node.in[0].dtype;
+  const int spatial = x_shape.rank() - 2;
+  const bool nhwc = node.text("layout") == "NHWC";
+  const std::int64_t groups = node.integer("groups");
+  const auto &strides = node.ints("strides"), &pads = node.ints("pads"), &dilations = node.ints("dilations");
+  const auto channels_first = [&](const Shape& t) {
+    Dims d{t[0], t[nhwc ? spatial + 1 : 1]};
+    for (int i = 0; i < spatial; ++i) d.push_back(t[(nhwc ? 1 : 2) + i]);
+    return d;
+  };
+  Dims w = w_shape.to_vector();
+  if (groups != 1) {
+    w[0] /= groups;
+    w.insert(w.begin(), groups);
+  }
+  bool pointwise = dtype == DType::kFloat32 && groups == 1;
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    pointwise = pointwise && w_shape[2 + static_cast<int>(i)] == 1 && strides[i] == 1 && pads[2 * i] <= 0 &&
+                pads[2 * i + 1] <= 0;
+    s.strides[i] = strides[i];
+    s.dilations[i] = dilations[i] - 1;
+    s.low[i] = pads[2 * i], s.high[i] = pads[2 * i + 1];
+  }
+  const auto tag = spatial == 3 ? dnnl_ncdhw : nhwc ? dnnl_nhwc : dnnl_nchw;
+  const auto weights = spatial == 3 ? (groups == 1 ? dnnl_oidhw : dnnl_goidhw) : (groups == 1 ? dnnl_oihw : dnnl_goihw);
+  const auto offered = pointwise || (nhwc && dnnl_has_avx512()) ? tag : dnnl_format_tag_any;
+  const Dims x = channels_first(x_shape), y = channels_first(y_shape);
   s.x = dnnl_plain(x, dtype, tag);
   s.y = dnnl_plain(y, dtype, tag);
   s.x_any = dnnl_plain(x, dtype, offered);
   s.y_any = dnnl_plain(y, dtype, offered);
-  s.w = g.groups == 1 ? dnnl_plain(w, dtype, dnnl_oihw) : dnnl_plain(wg, dtype, dnnl_goihw);
-  s.w_any = g.groups == 1 ? dnnl_plain(w, dtype, dnnl_format_tag_any) : dnnl_plain(wg, dtype, dnnl_format_tag_any);
-  s.strides[0] = g.sh, s.strides[1] = g.sw;
-  s.dilations[0] = g.dh - 1, s.dilations[1] = g.dw - 1;
-  s.low[0] = g.top, s.low[1] = g.left;
-  s.high[0] = g.bottom, s.high[1] = g.right;
+  s.w = dnnl_plain(w, dtype, weights);
+  s.w_any = dnnl_plain(w, dtype, dnnl_format_tag_any);
   return s;
 }
 
@@ -54,18 +71,17 @@ DnnlPrimitiveDesc describe_forward(const Setup& s) {
   return DnnlBuilder::describe(&d);
 }
 
-std::string named(const char* op, const DnnlPrimitiveDesc& pd, const DnnlBuilder& b) {
-  return fmt::format("onednn:{} {} reorders={}", op, DnnlBuilder::impl_name(pd), b.reorders());
+std::string named(const NodeView& node, const DnnlPrimitiveDesc& pd, const DnnlBuilder& b) {
+  return fmt::format("onednn:{} {} reorders={}", node.op->name, DnnlBuilder::impl_name(pd), b.reorders());
 }
 
 }  // namespace
 
-Choice dnnl_conv2d(const NodeView& node) {
+Choice dnnl_conv(const NodeView& node) {
   const DType dtype = node.in[0].dtype;
   if (!dnnl_native(dtype)) return Choice::decline(fmt::format("no native {}", name_of(dtype)));
-  const ConvGeometry g = conv_geometry(node, node.in[0].shape, node.in[1].shape, node.out[0].shape);
   const ComputeLock lock;
-  const Setup s = setup(g, dtype);
+  const Setup s = setup(node, node.in[0].shape, node.in[1].shape, node.out[0].shape);
   const auto pd = describe_forward(s);
   if (!pd) return Choice::decline("oneDNN has no fast implementation");
   DnnlBuilder b(node);
@@ -74,16 +90,15 @@ Choice dnnl_conv2d(const NodeView& node) {
   const DnnlPlace px = b.input({0}, s.x, x), pw = b.input({1}, s.w, w), py = b.output({2}, s.y, y);
   b.add(pd, {{DNNL_ARG_SRC, x, px}, {DNNL_ARG_WEIGHTS, w, pw}, {DNNL_ARG_DST, y, py}});
   b.finish(py, y, {2}, s.y);
-  auto name = named("conv2d", pd, b);
+  auto name = named(node, pd, b);
   return b.take(std::move(name));
 }
 
-Choice dnnl_conv2d_grad_input(const NodeView& node) {
+Choice dnnl_conv_grad_input(const NodeView& node) {
   const DType dtype = node.in[0].dtype;
   if (!dnnl_native(dtype)) return Choice::decline(fmt::format("no native {}", name_of(dtype)));
-  const ConvGeometry g = conv_geometry(node, node.out[0].shape, node.in[1].shape, node.in[0].shape);
   const ComputeLock lock;
-  const Setup s = setup(g, dtype);
+  const Setup s = setup(node, node.out[0].shape, node.in[1].shape, node.in[0].shape);
   const auto forward = describe_forward(s);
   dnnl_convolution_desc_t d;
   dnnl_check(dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &s.x_any, &s.w_any, &s.y_any,
@@ -97,16 +112,15 @@ Choice dnnl_conv2d_grad_input(const NodeView& node) {
   const DnnlPlace py = b.input({0}, s.y, y), pw = b.input({1}, s.w, w), px = b.output({2}, s.x, x);
   b.add(pd, {{DNNL_ARG_DIFF_DST, y, py}, {DNNL_ARG_WEIGHTS, w, pw}, {DNNL_ARG_DIFF_SRC, x, px}});
   b.finish(px, x, {2}, s.x);
-  auto name = named("conv2d_grad_input", pd, b);
+  auto name = named(node, pd, b);
   return b.take(std::move(name));
 }
 
-Choice dnnl_conv2d_grad_weight(const NodeView& node) {
+Choice dnnl_conv_grad_weight(const NodeView& node) {
   const DType dtype = node.in[0].dtype;
   if (!dnnl_native(dtype)) return Choice::decline(fmt::format("no native {}", name_of(dtype)));
-  const ConvGeometry g = conv_geometry(node, node.in[0].shape, node.out[0].shape, node.in[1].shape);
   const ComputeLock lock;
-  const Setup s = setup(g, dtype);
+  const Setup s = setup(node, node.in[0].shape, node.out[0].shape, node.in[1].shape);
   const auto forward = describe_forward(s);
   dnnl_convolution_desc_t d;
   dnnl_check(
@@ -121,7 +135,7 @@ Choice dnnl_conv2d_grad_weight(const NodeView& node) {
   const DnnlPlace px = b.input({0}, s.x, x), py = b.input({1}, s.y, y), pw = b.output({2}, s.w, w);
   b.add(pd, {{DNNL_ARG_SRC, x, px}, {DNNL_ARG_DIFF_DST, y, py}, {DNNL_ARG_DIFF_WEIGHTS, w, pw}});
   b.finish(pw, w, {2}, s.w);
-  auto name = named("conv2d_grad_weight", pd, b);
+  auto name = named(node, pd, b);
   return b.take(std::move(name));
 }
 

@@ -18,12 +18,17 @@ constexpr double kNsPerTap = 0.5;
 
 /// The part of a window that lies in the image along one axis, as offsets into the window.
 struct Span {
-  std::int64_t first, begin, end;  // input position of offset 0; valid offsets [begin, end)
-  Span(std::int64_t out, std::int64_t stride, std::int64_t pad, std::int64_t window, std::int64_t extent)
+  std::int64_t first, begin, end, dilation;  // input position of offset 0; valid offsets [begin, end)
+  Span(std::int64_t out, std::int64_t stride, std::int64_t pad, std::int64_t window, std::int64_t extent,
+       std::int64_t step)
       : first(out * stride - pad),
-        begin(std::max<std::int64_t>(0, -first)),
-        end(std::max(begin, std::min(window, extent - first))) {}
+        begin(first < 0 ? (-first + step - 1) / step : 0),
+        end(std::max(begin, std::min(window, extent > first ? (extent - first + step - 1) / step : 0))),
+        dilation(step) {}
+  std::int64_t at(std::int64_t offset) const { return first + offset * dilation; }
 };
+Span rows_of(const ConvGeometry& g, std::int64_t oh) { return {oh, g.sh, g.top, g.kh, g.h, g.dh}; }
+Span columns_of(const ConvGeometry& g, std::int64_t ow) { return {ow, g.sw, g.left, g.kw, g.w, g.dw}; }
 
 struct Average {
   std::int64_t area = 0;  // 0: the elements that are not padding
@@ -37,7 +42,7 @@ struct Average {
 template <typename Vec8, typename Vec4, typename One>
 void for_row(const ConvGeometry& g, Vec8&& vec8, Vec4&& vec4, One&& one) {
   const auto inside = [&](std::int64_t o, int n) {
-    return o >= 0 && o * g.sw >= g.left && (o + n - 1) * g.sw - g.left + g.kw <= g.w;
+    return o >= 0 && o * g.sw >= g.left && (o + n - 1) * g.sw - g.left + (g.kw - 1) * g.dw < g.w;
   };
   for (std::int64_t o = 0; o < g.ow;) {
     const std::int64_t left = g.ow - o, o8 = std::min(o, g.ow - 8), o4 = std::min(o, g.ow - 4);
@@ -66,7 +71,7 @@ void max_block(const ConvGeometry& g, const float* x, const Span& rows, std::int
   bool first = true;
   for (std::int64_t r = rows.begin; r < rows.end; ++r)
     for (std::int64_t s = 0; s < g.kw; ++s) {
-      const auto v = V::template load<Stride>(x + (rows.first + r) * g.w + column + s, g.sw);
+      const auto v = V::template load<Stride>(x + rows.at(r) * g.w + column + s * g.dw, g.sw);
       const auto offset = V::set(static_cast<std::int32_t>(r * g.kw + s));
       if (first) best = v, where = offset, first = false;
       else V::take_max(v, offset, best, where);
@@ -77,7 +82,8 @@ void max_block(const ConvGeometry& g, const float* x, const Span& rows, std::int
 
 /// 2x2 windows side by side.
 bool is_squares(const ConvGeometry& g) {
-  return g.kh == 2 && g.kw == 2 && g.sh == 2 && g.sw == 2 && !g.padded() && g.h >= 2 * g.oh && g.w >= 2 * g.ow;
+  return g.kh == 2 && g.kw == 2 && g.dh == 1 && g.dw == 1 && g.sh == 2 && g.sw == 2 && !g.padded() && g.h >= 2 * g.oh &&
+         g.w >= 2 * g.ow;
 }
 
 void max_plane_squares(const ConvGeometry& g, const float* x, float* y, std::int32_t* index) {
@@ -99,14 +105,14 @@ void max_plane_squares(const ConvGeometry& g, const float* x, float* y, std::int
 
 void max_plane(const ConvGeometry& g, const float* x, float* y, std::int32_t* index) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh, y += g.ow, index += g.ow) {
-    const Span rows(oh, g.sh, g.top, g.kh, g.h);
+    const Span rows = rows_of(g, oh);
     const auto one = [&](std::int64_t o) {
-      const Span columns(o, g.sw, g.left, g.kw, g.w);
+      const Span columns = columns_of(g, o);
       float best = -std::numeric_limits<float>::infinity();
       std::int32_t where = -1;
       for (std::int64_t r = rows.begin; r < rows.end; ++r)
         for (std::int64_t s = columns.begin; s < columns.end; ++s) {
-          const float v = x[(rows.first + r) * g.w + columns.first + s];
+          const float v = x[rows.at(r) * g.w + columns.at(s)];
           if (where < 0 || beats(v, best)) best = v, where = static_cast<std::int32_t>(r * g.kw + s);
         }
       y[o] = best;
@@ -126,19 +132,19 @@ void max_plane(const ConvGeometry& g, const float* x, float* y, std::int32_t* in
 
 /// One output row of an NHWC image; the channels are the vectors.
 void max_row_nhwc(const ConvGeometry& g, const float* x, std::int64_t oh, float* y, std::int32_t* index) {
-  const Span rows(oh, g.sh, g.top, g.kh, g.h);
+  const Span rows = rows_of(g, oh);
   for (std::int64_t o = 0; o < g.ow; ++o, y += g.c, index += g.c) {
-    const Span columns(o, g.sw, g.left, g.kw, g.w);
+    const Span columns = columns_of(g, o);
     const bool empty = rows.begin >= rows.end || columns.begin >= columns.end;
     // f(pointer to the pixel, window offset) for every tap; the first one starts the maximum.
     const auto taps = [&](auto&& f) {
       for (std::int64_t r = rows.begin; r < rows.end; ++r)
         for (std::int64_t s = columns.begin; s < columns.end; ++s)
-          f(x + ((rows.first + r) * g.w + columns.first + s) * g.c, static_cast<std::int32_t>(r * g.kw + s));
+          f(x + (rows.at(r) * g.w + columns.at(s)) * g.c, static_cast<std::int32_t>(r * g.kw + s));
     };
     std::int64_t c = 0;
     for (; !empty && c + 8 <= g.c; c += 8) {
-      V8::F best = V8::load<1>(x + ((rows.first + rows.begin) * g.w + columns.first + columns.begin) * g.c + c, 1);
+      V8::F best = V8::load<1>(x + (rows.at(rows.begin) * g.w + columns.at(columns.begin)) * g.c + c, 1);
       V8::I where = V8::set(static_cast<std::int32_t>(rows.begin * g.kw + columns.begin));
       taps([&](const float* p, std::int32_t offset) {
         V8::take_max(V8::load<1>(p + c, 1), V8::set(offset), best, where);
@@ -180,7 +186,7 @@ void max_grad_plane(const ConvGeometry& g, const float* dy, const std::int32_t* 
     for (std::int64_t o = 0; o < g.ow; ++o, ++dy, ++index) {
       const auto offset = static_cast<std::uint32_t>(*index);
       if (offset >= taps) continue;  // the window was all padding
-      const std::int64_t at = (oh * g.sh - g.top + offset / kw) * g.w + o * g.sw - g.left + offset % kw;
+      const std::int64_t at = (oh * g.sh - g.top + offset / kw * g.dh) * g.w + o * g.sw - g.left + offset % kw * g.dw;
       if (static_cast<std::uint64_t>(at) < static_cast<std::uint64_t>(area)) dx[at] += *dy;
     }
 }
@@ -189,13 +195,13 @@ void max_grad_plane(const ConvGeometry& g, const float* dy, const std::int32_t* 
 template <typename F>
 void for_each_tap(const ConvGeometry& g, F&& f) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh) {
-    const Span rows(oh, g.sh, g.top, g.kh, g.h);
+    const Span rows = rows_of(g, oh);
     for (std::int64_t o = 0; o < g.ow; ++o) {
-      const Span columns(o, g.sw, g.left, g.kw, g.w);
+      const Span columns = columns_of(g, o);
       const std::int64_t count = (rows.end - rows.begin) * (columns.end - columns.begin);
       for (std::int64_t r = rows.begin; r < rows.end; ++r)
         for (std::int64_t s = columns.begin; s < columns.end; ++s)
-          f(static_cast<std::int32_t>(r * g.kw + s), (rows.first + r) * g.w + columns.first + s, oh * g.ow + o, count);
+          f(static_cast<std::int32_t>(r * g.kw + s), rows.at(r) * g.w + columns.at(s), oh * g.ow + o, count);
     }
   }
 }
@@ -205,18 +211,18 @@ void for_each_tap(const ConvGeometry& g, F&& f) {
 void average_grad_plane(const ConvGeometry& g, Average average, const float* dy, float* dx, float* row) {
   std::memset(dx, 0, static_cast<std::size_t>(g.h * g.w) * sizeof(float));
   for (std::int64_t oh = 0; oh < g.oh; ++oh, dy += g.ow) {
-    const Span rows(oh, g.sh, g.top, g.kh, g.h);
+    const Span rows = rows_of(g, oh);
     std::fill_n(row, g.w, 0.f);
     const float whole = average.scale((rows.end - rows.begin) * g.kw);
     for (std::int64_t o = 0; o < g.ow; ++o) {
-      const Span columns(o, g.sw, g.left, g.kw, g.w);
+      const Span columns = columns_of(g, o);
       const bool clipped = columns.end - columns.begin < g.kw;
       const float v =
           dy[o] * (clipped ? average.scale((rows.end - rows.begin) * (columns.end - columns.begin)) : whole);
-      for (std::int64_t s = columns.begin; s < columns.end; ++s) row[columns.first + s] += v;
+      for (std::int64_t s = columns.begin; s < columns.end; ++s) row[columns.at(s)] += v;
     }
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      float* to = dx + (rows.first + r) * g.w;
+      float* to = dx + rows.at(r) * g.w;
       for (std::int64_t i = 0; i < g.w; ++i) to[i] += row[i];
     }
   }
@@ -227,19 +233,19 @@ void average_block(const ConvGeometry& g, const float* x, const Span& rows, std:
   auto sum = V::zero();
   for (std::int64_t r = rows.begin; r < rows.end; ++r)
     for (std::int64_t s = 0; s < g.kw; ++s)
-      sum = V::add(sum, V::template load<Stride>(x + (rows.first + r) * g.w + o * g.sw - g.left + s, g.sw));
+      sum = V::add(sum, V::template load<Stride>(x + rows.at(r) * g.w + o * g.sw - g.left + s, g.sw));
   V::store(y + o, V::times(sum, scale));
 }
 
 void average_plane(const ConvGeometry& g, Average average, const float* x, float* y) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh, y += g.ow) {
-    const Span rows(oh, g.sh, g.top, g.kh, g.h);
+    const Span rows = rows_of(g, oh);
     const float scale = average.scale((rows.end - rows.begin) * g.kw);
     const auto one = [&](std::int64_t o) {
-      const Span columns(o, g.sw, g.left, g.kw, g.w);
+      const Span columns = columns_of(g, o);
       float sum = 0;
       for (std::int64_t r = rows.begin; r < rows.end; ++r)
-        for (std::int64_t s = columns.begin; s < columns.end; ++s) sum += x[(rows.first + r) * g.w + columns.first + s];
+        for (std::int64_t s = columns.begin; s < columns.end; ++s) sum += x[rows.at(r) * g.w + columns.at(s)];
       y[o] = sum * average.scale((rows.end - rows.begin) * (columns.end - columns.begin));
     };
     with_stride(g, [&](auto stride) {
@@ -325,7 +331,7 @@ Choice avg_pool2d(const NodeView& node) {
           for (std::int64_t k = 0; k < c; ++k) to[iy * c + k] += from[k];
         });
         for (std::int64_t iy = 0; iy < out; ++iy) {
-          const Span rows(iy / g.ow, g.sh, g.top, g.kh, g.h), columns(iy % g.ow, g.sw, g.left, g.kw, g.w);
+          const Span rows = rows_of(g, iy / g.ow), columns = columns_of(g, iy % g.ow);
           const float scale = average.scale((rows.end - rows.begin) * (columns.end - columns.begin));
           for (std::int64_t k = 0; k < c; ++k) to[iy * c + k] *= scale;
         }

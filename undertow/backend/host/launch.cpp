@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "undertow/backend/host/control.h"
+
 namespace undertow::backend {
 namespace {
 
@@ -24,6 +26,7 @@ double mean_loss(const Program& p) {
 
 LaunchResult host_launch(Program& program, const LaunchArgs& args) {
   LaunchResult result;
+  set_stop_flag(args.stop);
   std::int64_t start = now_ns();
   for (std::int64_t i = 0; i < args.steps; ++i) {
     if (args.stop && args.stop->load(std::memory_order_relaxed)) break;
@@ -33,7 +36,10 @@ LaunchResult host_launch(Program& program, const LaunchArgs& args) {
     *program.step_counter = args.first_step + i;
 
     ir::StepError& error = result.error;
-    for (const Instr& instr : variant.compute) instr.run(instr.context, &error);
+    for (const Instr& instr : variant.compute) {
+      instr.run(instr.context, &error);
+      if (error.code != ir::StepError::kNone) break;  // nothing after it is worth having, nor to be printed
+    }
 
     // The guard: from here on the step either happens as a whole or not at all.
     const double loss = program.loss ? mean_loss(program) : 0;
@@ -41,15 +47,15 @@ LaunchResult host_launch(Program& program, const LaunchArgs& args) {
       error.code = ir::StepError::kNonFinite;
     if (error.code != ir::StepError::kNone) {
       args.feed->release(slot);
+      if (error.code == ir::StepError::kStopped) error = {};  // within a loop: this step has not happened
       return result;
     }
-    const float learning_rate = program.learning_rate ? *program.learning_rate : 0.f;
     for (const Instr& instr : variant.commit) instr.run(instr.context, &error);
 
     const std::int64_t end = now_ns();
     StepRecord& record = args.records[static_cast<std::size_t>(i)];
     record.loss = loss;
-    record.learning_rate = learning_rate;
+    record.learning_rate = program.learning_rate ? *program.learning_rate : 0.f;  // written by the step if dynamic
     record.loss_scale = 1;
     record.skipped = false;
     record.step = args.first_step + i + 1;

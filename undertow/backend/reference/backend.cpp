@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "undertow/backend/host/control.h"
 #include "undertow/backend/host/launch.h"
 #include "undertow/backend/reference/expr_eval.h"
 #include "undertow/base/check.h"
@@ -158,12 +159,15 @@ class ReferenceBackend final : public Backend {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) kernels.push_back(make_kernel(graph, i));
     return kernels;
   }
+  std::unique_ptr<Kernel> make_control(const ir::Node& node, std::vector<RegionBody> bodies) override {
+    return host_control(node, std::move(bodies));
+  }
   LaunchResult launch(Program& program, const LaunchArgs& args) override { return host_launch(program, args); }
 
  private:
   static std::unique_ptr<Kernel> make_kernel(const ir::Graph& graph, std::size_t id) {
     const ir::Node& node = graph.nodes[id];
-    if (node.op->view) return nullptr;
+    if (node.op->view || node.op->num_regions > 0) return nullptr;
     UNDERTOW_CHECK(!node.nest, DeviceError, "node {} is fused, and the reference device does not run fused nodes", id);
     NodeInfo info{.node = static_cast<std::int32_t>(id), .op = node.op, .attrs = node.attrs};
     for (const auto v : node.inputs) info.in.push_back(graph.type(v));

@@ -72,7 +72,7 @@ void walk(const Shape& shape, std::span<const std::int64_t> strides, std::int64_
 
 /// f(T{}) with an unsigned integer of the element's size, for ops that only move bits.
 template <typename F>
-void dispatch_bits(DType dtype, F&& f) {
+auto dispatch_bits(DType dtype, F&& f) {
   switch (size_of(dtype)) {
     case 1: return f(std::uint8_t{});
     case 2: return f(std::uint16_t{});

@@ -79,6 +79,34 @@ void scatter_add(Arrays in, Arrays out, const ir::Attrs& attrs, ir::StepError* e
   });
 }
 
+void scatter(Arrays in, Arrays out, const ir::Attrs& attrs, ir::StepError* error) {
+  const std::string& mode = attrs.text("mode");
+  const std::int64_t inner = inner_size(out[0].shape, 0);
+  if (const std::size_t bytes = static_cast<std::size_t>(out[0].shape.numel()) * size_of(out[0].dtype); bytes)
+    std::memcpy(out[0].data, in[0].data, bytes);
+  dispatch(out[0].dtype, [&](auto tag) {
+    using T = decltype(tag);
+    using A = Acc<T>;
+    // Half types are rounded after each update, as if each were an op of its own.
+    for_each_row(out[0].shape, in[1], 0, error, [&](std::int64_t from, std::int64_t to) {
+      if (to < 0) return;
+      for (std::int64_t i = 0; i < inner; ++i) {
+        T& y = out[0].as<T>()[to * inner + i];
+        const T u = in[2].as<T>()[from * inner + i];
+        if (mode == "update") y = u;
+        else if (mode == "add") y = narrow<T>(static_cast<A>(widen(y) + widen(u)));
+        else if (mode == "sub") y = narrow<T>(static_cast<A>(widen(y) - widen(u)));
+        else if (mode == "mul") y = narrow<T>(static_cast<A>(widen(y) * widen(u)));
+        else if (mode == "max") y = beats<true>(ordered(u), ordered(y)) ? u : y;
+        else if (mode == "min") y = beats<false>(ordered(u), ordered(y)) ? u : y;
+        else if constexpr (kIsFloating<T>) y = narrow<T>(widen(y) / widen(u));
+        else if (std::is_signed_v<T> && u == static_cast<T>(-1)) y = narrow<T>(static_cast<A>(A{} - widen(y)));
+        else y = u == T{} ? T{} : static_cast<T>(ordered(y) / ordered(u));
+      }
+    });
+  });
+}
+
 void check_index(Arrays in, Arrays, const ir::Attrs& attrs, ir::StepError* error) {
   const std::int64_t low = attrs.integer("low"), high = attrs.integer("high");
   dispatch(in[0].dtype, [&](auto tag) {

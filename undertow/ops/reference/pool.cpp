@@ -14,6 +14,8 @@ void for_each_window(const Shape& x_shape, const Shape& y_shape, const ir::Attrs
                      Element&& element, End&& end) {
   const Image x = image_of(x_shape, attrs), y = image_of(y_shape, attrs);
   const auto &kernel = attrs.ints("kernel"), &strides = attrs.ints("strides"), &pads = attrs.ints("pads");
+  const ir::AttrValue* found = attrs.find("dilations");
+  const auto dilations = found ? std::get<std::vector<std::int64_t>>(*found) : std::vector<std::int64_t>{1, 1};
   for (std::int64_t n = 0; n < y.n; ++n)
     for (std::int64_t c = 0; c < y.c; ++c)
       for (std::int64_t oh = 0; oh < y.h; ++oh)
@@ -23,7 +25,8 @@ void for_each_window(const Shape& x_shape, const Shape& y_shape, const ir::Attrs
           begin(out);
           for (std::int64_t r = 0; r < kernel[0]; ++r)
             for (std::int64_t s = 0; s < kernel[1]; ++s) {
-              const std::int64_t ih = oh * strides[0] - pads[0] + r, iw = ow * strides[1] - pads[2] + s;
+              const std::int64_t ih = oh * strides[0] - pads[0] + r * dilations[0];
+              const std::int64_t iw = ow * strides[1] - pads[2] + s * dilations[1];
               if (ih < 0 || ih >= x.h || iw < 0 || iw >= x.w) continue;
               element(x.at(n, c, ih, iw), static_cast<std::int32_t>(r * kernel[1] + s));
               ++count;

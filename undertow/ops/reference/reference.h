@@ -16,9 +16,9 @@ namespace undertow::ops::reference {
             ir::StepError* error)
 UNDERTOW_REFERENCE(matmul);
 
-UNDERTOW_REFERENCE(conv2d);
-UNDERTOW_REFERENCE(conv2d_grad_input);
-UNDERTOW_REFERENCE(conv2d_grad_weight);
+UNDERTOW_REFERENCE(conv);  // of 2 or 3 spatial dimensions
+UNDERTOW_REFERENCE(conv_grad_input);
+UNDERTOW_REFERENCE(conv_grad_weight);
 
 UNDERTOW_REFERENCE(max_pool2d);  // index -1 where a window holds padding only
 UNDERTOW_REFERENCE(max_pool2d_grad);
@@ -32,6 +32,12 @@ UNDERTOW_REFERENCE(reduce_min);
 UNDERTOW_REFERENCE(argmax);
 UNDERTOW_REFERENCE(argmin);
 
+UNDERTOW_REFERENCE(cumsum);
+UNDERTOW_REFERENCE(cumprod);
+UNDERTOW_REFERENCE(cummax);
+UNDERTOW_REFERENCE(cummin);
+UNDERTOW_REFERENCE(sort);
+
 UNDERTOW_REFERENCE(reshape);
 UNDERTOW_REFERENCE(transpose);
 UNDERTOW_REFERENCE(broadcast_to);
@@ -44,6 +50,8 @@ UNDERTOW_REFERENCE(constant);
 // An offending index sets the error unless an earlier one stands there; its row of the result is zero.
 UNDERTOW_REFERENCE(gather);
 UNDERTOW_REFERENCE(scatter_add);
+UNDERTOW_REFERENCE(scatter);
+UNDERTOW_REFERENCE(slice_update);
 UNDERTOW_REFERENCE(check_index);  // allowed: low <= index < high
 #undef UNDERTOW_REFERENCE
 

@@ -59,6 +59,21 @@ void slice(Arrays in, Arrays out, const ir::Attrs& attrs, ir::StepError*) {
   copy_from(in[0], out[0], strides, base);
 }
 
+void slice_update(Arrays in, Arrays out, const ir::Attrs& attrs, ir::StepError*) {
+  reshape(in.first(1), out, attrs, nullptr);
+  auto strides = contiguous_strides(out[0].shape);
+  const auto &begin = attrs.ints("begin"), &steps = attrs.ints("steps");
+  std::int64_t base = 0;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    base += begin[d] * strides[d];
+    strides[d] *= steps[d];
+  }
+  dispatch_bits(out[0].dtype, [&](auto tag) {
+    using T = decltype(tag);
+    walk(in[1].shape, strides, base, [&](std::int64_t i, std::int64_t at) { out[0].as<T>()[at] = in[1].as<T>()[i]; });
+  });
+}
+
 void pad(Arrays in, Arrays out, const ir::Attrs& attrs, ir::StepError*) {
   auto strides = contiguous_strides(out[0].shape);
   const auto &low = attrs.ints("low"), &interior = attrs.ints("interior");
