@@ -26,6 +26,7 @@ class ArraySource : public Source {
   std::vector<Shape> row_shapes_;
   std::vector<std::size_t> row_bytes_;
   std::vector<const std::byte*> data_;
+  std::vector<bool> text_;
 };
 
 }  // namespace undertow::data

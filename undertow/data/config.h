@@ -10,6 +10,8 @@ struct Config {
   std::uint64_t seed = 5489;     ///< of shuffles and random operations
   int num_parallel_workers = 0;  ///< for operations that name none; 0: min(8, cores)
   int prefetch_size = 16;        ///< batches that an iterator keeps ready
+  /// Buffer in which sources without random access are shuffled: rows, and bytes of rows.
+  std::int64_t shuffle_rows = 1000, shuffle_bytes = std::int64_t{256} << 20;
 
   /// `num_parallel_workers` with 0 resolved.
   int workers() const;

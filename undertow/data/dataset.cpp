@@ -7,6 +7,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/data/node.h"
+#include "undertow/data/padding.h"
 #include "undertow/data/stream.h"
 
 namespace undertow::data {
@@ -61,9 +62,21 @@ void check_workers(int workers) {
 }
 
 /// The sampler that the options stand for; random access.
-std::shared_ptr<const Sampler> sampler_of(const SourceOptions& o) {
-  if (o.sampler) return o.sampler;
+std::shared_ptr<const Sampler> sampler_of(const SourceOptions& o, Source& source) {
+  if (o.sampler) {
+    auto bound = o.sampler->bind(source);
+    return bound ? bound : o.sampler;
+  }
   const bool shuffled = o.shuffle.value_or(true);
+  if (shuffled && o.mode != ShuffleMode::kRows) {
+    auto files = source.file_rows();
+    UNDERTOW_CHECK(!files.empty(), ValueError, "{} reads no rows from files, whose order or rows could be shuffled",
+                   source.name());
+    const bool order = o.mode == ShuffleMode::kFiles;
+    return ChainedSampler(FileOrderSampler(std::move(files), order, !order),
+                          o.num_shards > 0 ? DistributedSampler(o.num_shards, o.shard_id, false, o.num_samples)
+                                           : SequentialSampler(0, o.num_samples));
+  }
   if (o.num_shards > 0) return DistributedSampler(o.num_shards, o.shard_id, shuffled, o.num_samples);
   return shuffled ? RandomSampler(false, o.num_samples) : SequentialSampler(0, o.num_samples);
 }
@@ -77,7 +90,9 @@ std::int64_t size_of(const Node& node, bool run) {
     const std::lock_guard lock(node.memory->mutex);
     if (node.memory->counted) return *node.memory->counted;
   }
-  if (node.kind != Node::Kind::kSource && node.kind != Node::Kind::kFilter) {
+  const bool countable = node.kind != Node::Kind::kSource && node.kind != Node::Kind::kFilter &&
+                         node.kind != Node::Kind::kBucket && !node.batch_size;
+  if (countable) {
     // Count the unknown inputs, then apply the rules for sizes to a copy of this node with inputs of those sizes.
     const std::int64_t in = size_of(*node.inputs[0], run);
     if (in < 0) return -1;
@@ -144,7 +159,7 @@ Dataset::Dataset(std::shared_ptr<Source> source, std::vector<std::string> names,
   n->workers = o.num_parallel_workers;
   n->source = std::move(source);
   if (!n->sequential()) {
-    n->sampler = sampler_of(o);
+    n->sampler = sampler_of(o, *n->source);
     node_ = std::move(n);
     return;
   }
@@ -153,18 +168,67 @@ Dataset::Dataset(std::shared_ptr<Source> source, std::vector<std::string> names,
   n->num_shards = std::max(o.num_shards, 1);
   n->shard_id = std::max(o.shard_id, 0);
   node_ = std::move(n);
-  if (o.shuffle.value_or(false)) *this = shuffle(kSequentialShuffleBuffer);
+  if (o.shuffle.value_or(false))
+    *this = shuffle(std::max<std::int64_t>(config().shuffle_rows, 2), config().shuffle_bytes);
 }
 
 Dataset Dataset::batch(std::int64_t batch_size, const BatchOptions& options) const {
-  UNDERTOW_CHECK(batch_size >= 1, ValueError, "batch_size must be at least 1, got {}", batch_size);
+  UNDERTOW_CHECK(options.batch_size || batch_size >= 1, ValueError, "batch_size must be at least 1, got {}",
+                 batch_size);
   check_workers(options.num_parallel_workers);
   auto n = make(Node::Kind::kBatch, node_);
   n->count = batch_size;
+  n->batch_size = options.batch_size;
   n->drop_remainder = options.drop_remainder;
   n->collate = options.collate;
   if (n->collate) n->names = options.output_columns.empty() ? n->names : options.output_columns;
+  check_distinct(n->names, "batch");
   n->workers = options.num_parallel_workers;
+  return Dataset(std::move(n));
+}
+
+Dataset Dataset::padded_batch(std::int64_t batch_size, const PadInfo& padding, const BatchOptions& options) const {
+  UNDERTOW_CHECK(!options.collate, ValueError, "padded_batch makes its batches itself; collate cannot be given");
+  for (const auto& [column, how] : padding) index_of(node_->names, column, "padded_batch");
+  BatchOptions o = options;
+  o.collate = pad_collate(node_->names, padding, -1);
+  return batch(batch_size, o);
+}
+
+Dataset Dataset::bucket_batch_by_length(const std::vector<std::string>& columns, const BucketOptions& o) const {
+  const char* what = "bucket_batch_by_length";
+  UNDERTOW_CHECK(!o.boundaries.empty(), ValueError, "{}: bucket_boundaries is empty", what);
+  for (std::size_t i = 0; i < o.boundaries.size(); ++i)
+    UNDERTOW_CHECK(o.boundaries[i] > (i ? o.boundaries[i - 1] : 0), ValueError,
+                   "{}: bucket_boundaries must be positive and ascend, got {}", what, fmt::join(o.boundaries, ", "));
+  UNDERTOW_CHECK(o.batch_sizes.size() == o.boundaries.size() + 1 &&
+                     *std::min_element(o.batch_sizes.begin(), o.batch_sizes.end()) >= 1,
+                 ValueError,
+                 "{}: bucket_batch_sizes must be {} positive numbers, one more than bucket_boundaries, got {}", what,
+                 o.boundaries.size() + 1, fmt::join(o.batch_sizes, ", "));
+  UNDERTOW_CHECK(!columns.empty() && (o.length || columns.size() == 1), ValueError,
+                 "{}: without element_length_function there must be one column, got {}", what, columns.size());
+  auto n = make(Node::Kind::kBucket, node_);
+  for (const std::string& c : columns) n->op_inputs.push_back(index_of(node_->names, c, what));
+  for (const auto& [column, how] : o.padding) index_of(node_->names, column, what);
+  n->length = o.length;
+  n->boundaries = o.boundaries;
+  n->drop_remainder = o.drop_remainder;
+  n->count = o.batch_sizes[0];
+  for (std::size_t i = 0; i < o.batch_sizes.size(); ++i) {
+    const bool last = i == o.boundaries.size();
+    auto bucket = make(Node::Kind::kBatch, node_);
+    bucket->count = o.batch_sizes[i];
+    bucket->drop_remainder = o.drop_remainder;
+    bucket->collate = pad_collate(node_->names, o.padding, o.pad_to_boundary && !last ? o.boundaries[i] - 1 : -1);
+    n->buckets.push_back(std::move(bucket));
+  }
+  return Dataset(std::move(n));
+}
+
+Dataset Dataset::cache(std::size_t most_bytes) const {
+  auto n = make(Node::Kind::kCache, node_);
+  n->cache = std::make_shared<RowCache>(most_bytes);
   return Dataset(std::move(n));
 }
 
@@ -208,10 +272,11 @@ Dataset Dataset::map(MapFunction function, const MapOptions& o) const {
   return Dataset(std::move(n));
 }
 
-Dataset Dataset::shuffle(std::int64_t buffer_size) const {
+Dataset Dataset::shuffle(std::int64_t buffer_size, std::int64_t most_bytes) const {
   UNDERTOW_CHECK(buffer_size >= 2, ValueError, "buffer_size of shuffle must be at least 2, got {}", buffer_size);
   auto n = make(Node::Kind::kShuffle, node_);
   n->count = buffer_size;
+  n->most_bytes = most_bytes;
   return Dataset(std::move(n));
 }
 Dataset Dataset::repeat(std::int64_t count) const {

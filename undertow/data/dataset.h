@@ -30,6 +30,9 @@ struct Node;
 class RowIterator;
 class DictIterator;
 
+/// What is shuffled: all rows; the order of the files, or the rows within each file, of sources that read files.
+enum class ShuffleMode { kRows, kFiles, kWithinFiles };
+
 /// Common to all sources. `sampler` excludes shuffle, num_samples and shards (ValueError).
 struct SourceOptions {
   std::optional<bool> shuffle;   ///< default: true with random access, false without
@@ -38,12 +41,31 @@ struct SourceOptions {
   int num_shards = 0;            ///< 0: not sharded
   int shard_id = -1;
   std::shared_ptr<const Sampler> sampler;  ///< random access only
+  ShuffleMode mode = ShuffleMode::kRows;   ///< where shuffle is true
 };
 struct BatchOptions {
   bool drop_remainder = false;
   std::shared_ptr<CollateOp> collate;  ///< default: stack, and refuse rows that differ in shape or dtype
   int num_parallel_workers = 0;
   std::vector<std::string> output_columns;  ///< with collate: names of what it gives; default: as before
+  /// In the place of batch_size: that of each batch, by its number in the epoch and the epoch's, both from 0.
+  std::function<std::int64_t(std::int64_t batch, std::int64_t epoch)> batch_size;
+};
+/// How a column is padded. Extents of -1, or no shape at all: up to the largest in the batch.
+struct Padding {
+  std::optional<std::vector<std::int64_t>> shape;
+  double value = 0;
+  std::string text;  ///< of text columns
+};
+using PadInfo = std::map<std::string, Padding>;
+struct BucketOptions {
+  std::vector<std::int64_t> boundaries;   ///< ascending
+  std::vector<std::int64_t> batch_sizes;  ///< one more than boundaries
+  /// Of the rows's chosen columns; default: the first extent of the only one.
+  std::function<std::int64_t(const Row&)> length;
+  PadInfo padding;
+  bool pad_to_boundary = false;  ///< extents of -1 become the bucket's boundary - 1
+  bool drop_remainder = false;
 };
 struct MapOptions {
   std::vector<std::string> input_columns;   ///< default: the first one for Tensor -> Tensor (applied to each), else all
@@ -86,11 +108,20 @@ class Dataset {
   /// Rows become batches: every column gains a leading dimension. Without drop_remainder the last batch may be short.
   /// Rows that differ in shape or dtype raise DataError. batch_size >= 1.
   Dataset batch(std::int64_t batch_size, const BatchOptions& options = {}) const;
+  /// As batch, with the columns that `padding` names, or all where it names none, padded to one shape.
+  Dataset padded_batch(std::int64_t batch_size, const PadInfo& padding = {}, const BatchOptions& options = {}) const;
+  /// Batches of rows of about one length: a row of length l goes to the first bucket whose boundary is above l (the
+  /// last bucket has none), and a bucket that is full becomes a batch. Rows are made in order, on one thread.
+  Dataset bucket_batch_by_length(const std::vector<std::string>& columns, const BucketOptions& options) const;
+  /// Keeps each row, as it is here, once it was made; `most_bytes` 0: any number of bytes, else rows beyond that are
+  /// made anew each time. For sources with random access: those without are read each time.
+  Dataset cache(std::size_t most_bytes = 0) const;
   /// Other columns are kept. As many outputs as inputs take the inputs' places; otherwise they come first. Before batch
   /// it works on rows, after batch on whole batches.
   Dataset map(MapFunction function, const MapOptions& options = {}) const;
   /// Draws from a buffer of that many rows (or batches), anew each epoch. buffer_size >= 2.
-  Dataset shuffle(std::int64_t buffer_size) const;
+  /// `most_bytes` other than 0 ends the buffer where its rows have that many bytes.
+  Dataset shuffle(std::int64_t buffer_size, std::int64_t most_bytes = 0) const;
   /// -1: without end. Each pass counts as an epoch for shuffles and random operations.
   Dataset repeat(std::int64_t count = -1) const;
   Dataset take(std::int64_t count = -1) const;  ///< -1: all. count >= 1.
@@ -112,9 +143,11 @@ class Dataset {
   std::int64_t get_dataset_size() const;
   /// The same without running anything: -1 where not known.
   std::int64_t known_size() const;
-  std::int64_t get_batch_size() const;    ///< 1 without batch
+  std::int64_t get_batch_size() const;    ///< 1 without batch; that of the first where they differ
   std::int64_t get_repeat_count() const;  ///< 1 without repeat; -1 endless
   std::vector<std::string> get_col_names() const;
+  /// Names of the classes and their numbers, where the first source has some.
+  std::vector<std::pair<std::string, std::int64_t>> classes() const;
   /// Names, dtypes and full shapes of what is delivered. Works on the first row (the first batch, for maps after
   /// batch); a sequential source keeps the rows pulled for it. The result is kept. Throws DataError without rows.
   std::vector<ColumnSpec> describe() const;
@@ -194,10 +227,9 @@ using RowGenerator = std::function<std::optional<Row>()>;
 Dataset GeneratorDataset(std::function<Row(std::int64_t)> row, std::int64_t size, std::vector<std::string> column_names,
                          const SourceOptions& options = {});
 /// Sequential: `pass()` is called at the start of each epoch. Rows are pulled by one thread at a time. shuffle = true
-/// draws from a buffer of kSequentialShuffleBuffer rows.
+/// draws from a buffer, config().shuffle_rows rows or config().shuffle_bytes bytes, whichever is less.
 Dataset GeneratorDataset(std::function<RowGenerator()> pass, std::vector<std::string> column_names,
                          const SourceOptions& options = {});
-inline constexpr std::int64_t kSequentialShuffleBuffer = 1024;
 
 /// Arrays sliced on their first dimension, shared and not copied: they must not change while in use. Names default to
 /// column_0, column_1, ... Throws ValueError where the lengths differ or an array has rank 0.

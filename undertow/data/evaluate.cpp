@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "undertow/data/evaluate.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "undertow/base/check.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::data {
 namespace {
@@ -51,7 +53,7 @@ std::string place_of(const Leaf& leaf, const Item& item) {
 
 /// Whether a row's column is what `spec` announces; `lead` 1: behind the batch's dimension.
 bool fits(const Tensor& t, const ColumnSpec& spec, int lead) {
-  if (t.dtype() != spec.dtype || t.ndim() + lead != spec.shape.rank()) return false;
+  if (t.dtype() != spec.dtype || t.ndim() + lead != spec.shape.rank() || is_text(t) != spec.text) return false;
   for (int d = 0; d < t.ndim(); ++d)
     if (t.shape()[d] != spec.shape[d + lead]) return false;
   return true;
@@ -69,6 +71,7 @@ std::span<const ColumnSpec> respecify(const Row& row, std::span<const ColumnSpec
     for (const std::int64_t d : row[c].shape()) shape.push_back(d);
     scratch.specs[c].dtype = row[c].dtype();
     scratch.specs[c].shape = shape;
+    scratch.specs[c].text = is_text(row[c]);
   }
   return scratch.specs;
 }
@@ -137,6 +140,13 @@ void write_rows(const Plan& plan, std::span<Item> items, const Node& batch, Batc
 Row evaluate(const Plan& plan, Item& item, Scratch& scratch) {
   const Leaf& leaf = leaf_of(plan, item);
   Row row;
+  std::size_t first_step = 0;  // of those that are to run
+  bool cached = false;
+  for (std::size_t i = leaf.kind == Leaf::Kind::kSource ? leaf.steps.size() : 0; i-- > 0 && !cached;)
+    if (const auto& cache = leaf.steps[i].node->cache; cache && cache->find(leaf.node, item.row, row)) {
+      cached = true;
+      first_step = i + 1;
+    }
   switch (leaf.kind) {
     case Leaf::Kind::kSource: break;
     case Leaf::Kind::kValue: row = std::move(item.payload->row); break;
@@ -163,8 +173,13 @@ Row evaluate(const Plan& plan, Item& item, Scratch& scratch) {
     }
   }
   try {
-    if (leaf.kind == Leaf::Kind::kSource) row = fetch(leaf, item.row);
-    for (const Step& s : leaf.steps) {
+    if (leaf.kind == Leaf::Kind::kSource && !cached) row = fetch(leaf, item.row);
+    for (std::size_t i = first_step; i < leaf.steps.size(); ++i) {
+      const Step& s = leaf.steps[i];
+      if (s.node->cache) {
+        s.node->cache->keep(leaf.node, item.row, row);
+        continue;
+      }
       const Pass pass(s.gate);
       row = apply(*s.node, std::move(row), {plan.seed, item.epoch, item.row, s.op});
     }
@@ -180,8 +195,11 @@ void write(const Plan& plan, Item& item, BatchTarget target, std::span<const Col
   if (leaf.kind == Leaf::Kind::kBatch && leaf.steps.empty() && !leaf.node->collate) {
     const std::span<Item> items(item.payload->items);
     if (gather(plan, items, target, scratch)) return;
-    write_rows(plan, items, *leaf.node, target, specs, resizer, scratch);
-    return;
+    // Texts are as wide as the longest of the batch, which shows once all rows are there.
+    if (std::none_of(specs.begin(), specs.end(), [](const ColumnSpec& s) { return s.text; })) {
+      write_rows(plan, items, *leaf.node, target, specs, resizer, scratch);
+      return;
+    }
   }
   const Row row = evaluate(plan, item, scratch);
   for (std::size_t c = 0; c < row.size(); ++c) {

@@ -6,6 +6,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/data/pipeline.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::data {
 namespace {
@@ -156,7 +157,7 @@ class HeapSink : public BatchSink {
     p.row.clear();
     p.columns.clear();
     for (const ColumnSpec& s : specs) {
-      p.row.push_back(blocks_->tensor(s.dtype, s.shape));
+      p.row.push_back(s.text ? tensor_for(s) : blocks_->tensor(s.dtype, s.shape));
       p.columns.push_back(static_cast<std::byte*>(p.row[p.row.size() - 1].data()));
     }
     return {p.columns, &p};

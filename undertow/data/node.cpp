@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "undertow/base/check.h"
+#include "undertow/base/log.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::data {
 namespace {
@@ -36,6 +39,16 @@ std::unique_ptr<Cursor> open_counted(const Node& node, std::int64_t epoch) {
   auto cursor = node.source->open(epoch);
   UNDERTOW_ASSERT(cursor);
   return cursor;
+}
+
+std::vector<Row> first_elements(const Node& node, std::int64_t n);
+
+/// A batch of the bucket that the first row goes to, of that row alone.
+std::vector<Row> first_bucket(const Node& node) {
+  const auto rows = first_elements(*node.inputs[0], 1);
+  if (rows.empty()) return {};
+  const Node& bucket = *node.buckets[bucket_of(node, rows[0])];
+  return {(*bucket.collate)(rows, {.seed = config().seed})};
 }
 
 /// The first `n` elements as they enter a later node, or fewer where there are no more. For describe() only: order
@@ -81,11 +94,17 @@ std::vector<Row> first_elements(const Node& node, std::int64_t n) {
         rows.push_back(apply(node, std::move(r), {.seed = config().seed, .sample = i++}));
       break;
     }
+    case Node::Kind::kBucket: return first_bucket(node);
     case Node::Kind::kBatch: {
-      const auto parts = first_elements(*node.inputs[0], n * node.count);
+      const auto parts = first_elements(*node.inputs[0], n * batch_size_of(node, 0, 0));
       for (std::size_t at = 0; at < parts.size() && static_cast<std::int64_t>(rows.size()) < n;) {
-        const std::size_t k = std::min(parts.size() - at, static_cast<std::size_t>(node.count));
-        if (node.drop_remainder && static_cast<std::int64_t>(k) < node.count && !rows.empty()) break;
+        const std::size_t k =
+            std::min(parts.size() - at,
+                     static_cast<std::size_t>(batch_size_of(node, static_cast<std::int64_t>(rows.size()), 0)));
+        if (node.drop_remainder &&
+            static_cast<std::int64_t>(k) < batch_size_of(node, static_cast<std::int64_t>(rows.size()), 0) &&
+            !rows.empty())
+          break;
         const std::span<const Row> part(parts.data() + at, k);
         rows.push_back(node.collate ? (*node.collate)(part, {.seed = config().seed,
                                                              .sample = static_cast<std::int64_t>(rows.size())})
@@ -110,7 +129,8 @@ std::vector<Row> first_elements(const Node& node, std::int64_t n) {
 
 std::vector<ColumnSpec> specs_of(const Node& node, const Row& row) {
   std::vector<ColumnSpec> specs;
-  for (std::size_t c = 0; c < row.size(); ++c) specs.push_back({node.names[c], row[c].dtype(), row[c].shape()});
+  for (std::size_t c = 0; c < row.size(); ++c)
+    specs.push_back({node.names[c], row[c].dtype(), row[c].shape(), is_text(row[c])});
   return specs;
 }
 
@@ -121,7 +141,8 @@ std::vector<ColumnSpec> find_specs(const Node& node) {
         auto specs = describe(*node.inputs[0]);
         const std::int64_t rows = known_size(*node.inputs[0]);
         for (ColumnSpec& s : specs) {
-          Shape shape{rows < 0 ? node.count : std::min(rows, node.count)};
+          const std::int64_t size = batch_size_of(node, 0, 0);
+          Shape shape{rows < 0 ? size : std::min(rows, size)};
           for (const std::int64_t d : s.shape) shape.push_back(d);
           s.shape = shape;
         }
@@ -129,6 +150,7 @@ std::vector<ColumnSpec> find_specs(const Node& node) {
       }
       [[fallthrough]];
     case Node::Kind::kSource:
+    case Node::Kind::kBucket:
     case Node::Kind::kMap: {
       const auto rows = first_elements(node, 1);
       UNDERTOW_CHECK(!rows.empty(), DataError, "{}", why_empty(node));
@@ -171,7 +193,10 @@ std::int64_t known_size(const Node& node) {
   const std::int64_t in = node.inputs.empty() ? 0 : known_size(*node.inputs[0]);
   switch (node.kind) {
     case Kind::kSource: return node.sequential() ? -1 : node.sampler->size(node.source->size());
-    case Kind::kBatch: return in < 0 ? -1 : node.drop_remainder ? in / node.count : (in + node.count - 1) / node.count;
+    case Kind::kBucket: return in == 0 ? 0 : -1;
+    case Kind::kBatch:
+      if (node.batch_size) return in == 0 ? 0 : -1;
+      return in < 0 ? -1 : node.drop_remainder ? in / node.count : (in + node.count - 1) / node.count;
     case Kind::kRepeat: return in < 0 || node.count < 0 ? in : in * node.count;
     case Kind::kTake: return in < 0 ? -1 : std::min(in, node.count);
     case Kind::kSkip: return in < 0 ? -1 : std::max<std::int64_t>(in - node.count, 0);
@@ -225,6 +250,51 @@ std::vector<ColumnSpec> describe(const Node& node) {
   return specs;
 }
 
+std::int64_t batch_size_of(const Node& node, std::int64_t batch, std::int64_t epoch) {
+  if (!node.batch_size) return node.count;
+  const std::int64_t size = node.batch_size(batch, epoch);
+  UNDERTOW_CHECK(size >= 1, ValueError, "batch: the function for batch_size gave {} for batch {} of epoch {}", size,
+                 batch, epoch);
+  return size;
+}
+
+std::size_t bucket_of(const Node& node, const Row& row) {
+  Row in(node.op_inputs.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = row[static_cast<std::size_t>(node.op_inputs[i])];
+  std::int64_t length;
+  if (node.length) {
+    length = node.length(in);
+  } else {
+    UNDERTOW_CHECK(in[0].ndim() >= 1, DataError, "bucket_batch_by_length: column '{}' is a number, which has no length",
+                   node.inputs[0]->names[static_cast<std::size_t>(node.op_inputs[0])]);
+    length = in[0].shape(0);
+  }
+  UNDERTOW_CHECK(length >= 0, DataError, "bucket_batch_by_length: the length of a row is {}", length);
+  return static_cast<std::size_t>(std::upper_bound(node.boundaries.begin(), node.boundaries.end(), length) -
+                                  node.boundaries.begin());
+}
+
+bool RowCache::find(const void* source, std::int64_t row, Row& out) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = rows_.find({source, row});
+  if (it == rows_.end()) return false;
+  out = it->second;
+  return true;
+}
+
+void RowCache::keep(const void* source, std::int64_t row, const Row& made) {
+  std::size_t bytes = 0;
+  for (const Tensor& t : made) bytes += t.nbytes();
+  const std::lock_guard lock(mutex_);
+  if (most_ > 0 && bytes_ + bytes > most_) {
+    if (!std::exchange(noted_, true))
+      log_warning(
+          fmt::format("cache: {} rows fill its {} bytes; the other rows are made anew each time", rows_.size(), most_));
+    return;
+  }
+  if (rows_.emplace(std::pair(source, row), made).second) bytes_ += bytes;
+}
+
 Row apply(const Node& map, Row row, const RowContext& context) {
   Row made;
   if (map.op) {
@@ -257,20 +327,35 @@ void check_columns(const Node& source, const Row& row) {
                    source.names[c]);
 }
 
+Tensor stack_column(const std::string& column, std::span<const Tensor> rows) {
+  const Tensor& first = rows[0];
+  const bool text = is_text(first);
+  const Shape extents = text ? text_shape(first) : first.shape();
+  std::int64_t width = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Tensor& t = rows[r];
+    if (t.dtype() != first.dtype() || is_text(t) != text || (text ? text_shape(t) : t.shape()) != extents)
+      throw_ragged(column, static_cast<std::int64_t>(r), first.shape(), first.dtype(), t.shape(), t.dtype());
+    if (text) width = std::max(width, t.shape().back());
+  }
+  Shape shape{static_cast<std::int64_t>(rows.size())};
+  for (const std::int64_t d : extents) shape.push_back(d);
+  const Tensor out = text ? text_tensor(first.dtype(), shape, width) : Tensor(first.dtype(), shape);
+  auto* p = static_cast<std::byte*>(out.data());
+  for (const Tensor& row : rows) {
+    const Tensor t = text ? widen(row, width) : row;
+    if (t.nbytes()) std::memcpy(p, t.data(), t.nbytes());
+    p += t.nbytes();
+  }
+  return out;
+}
+
 Row stack(const Node& batch, std::span<const Row> rows) {
   Row out(batch.names.size());
+  std::vector<Tensor> column(rows.size());
   for (std::size_t c = 0; c < out.size(); ++c) {
-    const Tensor& first = rows[0][c];
-    Shape shape{static_cast<std::int64_t>(rows.size())};
-    for (const std::int64_t d : first.shape()) shape.push_back(d);
-    out[c] = Tensor(first.dtype(), shape);
-    auto* p = static_cast<std::byte*>(out[c].data());
-    for (std::size_t r = 0; r < rows.size(); ++r, p += first.nbytes()) {
-      const Tensor& t = rows[r][c];
-      if (t.shape() != first.shape() || t.dtype() != first.dtype())
-        throw_ragged(batch.names[c], static_cast<std::int64_t>(r), first.shape(), first.dtype(), t.shape(), t.dtype());
-      if (first.nbytes()) std::memcpy(p, t.data(), first.nbytes());
-    }
+    for (std::size_t r = 0; r < rows.size(); ++r) column[r] = rows[r][c];
+    out[c] = stack_column(batch.names[c], column);
   }
   return out;
 }
@@ -297,9 +382,14 @@ std::vector<DType> Dataset::output_types() const {
   return out;
 }
 std::vector<std::string> Dataset::get_col_names() const { return node_->names; }
+std::vector<std::pair<std::string, std::int64_t>> Dataset::classes() const {
+  const Node* n = node_.get();
+  while (!n->inputs.empty()) n = n->inputs[0].get();
+  return n->source->classes();
+}
 std::int64_t Dataset::get_batch_size() const {
   for (const Node* n = node_.get(); n; n = n->inputs.empty() ? nullptr : n->inputs[0].get())
-    if (n->kind == Node::Kind::kBatch) return n->count;
+    if (n->kind == Node::Kind::kBatch || n->kind == Node::Kind::kBucket) return batch_size_of(*n, 0, 0);
   return 1;
 }
 std::int64_t Dataset::get_repeat_count() const {

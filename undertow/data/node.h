@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,20 @@ struct Primed {
   bool ended = false;
 };
 
+/// Rows made once and kept, up to a number of bytes. For rows of sources with random access.
+class RowCache {
+ public:
+  explicit RowCache(std::size_t most_bytes) : most_(most_bytes) {}
+  bool find(const void* source, std::int64_t row, Row& out) const;
+  void keep(const void* source, std::int64_t row, const Row& made);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<const void*, std::int64_t>, Row> rows_;
+  std::size_t bytes_ = 0, most_;
+  bool noted_ = false;
+};
+
 /// What has been learned about a node; guarded, because handles are shared.
 struct NodeMemory {
   std::mutex mutex;
@@ -33,7 +48,22 @@ struct NodeMemory {
 };
 
 struct Node {
-  enum class Kind { kSource, kMap, kBatch, kShuffle, kRepeat, kTake, kSkip, kProject, kZip, kConcat, kFilter, kFreeze };
+  enum class Kind {
+    kSource,
+    kMap,
+    kBatch,
+    kShuffle,
+    kRepeat,
+    kTake,
+    kSkip,
+    kProject,
+    kZip,
+    kConcat,
+    kFilter,
+    kFreeze,
+    kCache,
+    kBucket
+  };
 
   Kind kind;
   std::vector<NodePtr> inputs;
@@ -56,6 +86,15 @@ struct Node {
   std::int64_t count = 0;
   bool drop_remainder = false;
   std::shared_ptr<CollateOp> collate;
+  std::function<std::int64_t(std::int64_t batch, std::int64_t epoch)> batch_size;  // in the place of count
+  // kShuffle: bytes of rows that the buffer may hold, 0: any number
+  std::int64_t most_bytes = 0;
+  // kCache
+  std::shared_ptr<RowCache> cache;
+  // kBucket: a row of length l goes to the first bucket whose boundary is above l
+  std::function<std::int64_t(const Row&)> length;
+  std::vector<std::int64_t> boundaries;
+  std::vector<NodePtr> buckets;  // a batch node each
 
   std::unique_ptr<NodeMemory> memory = std::make_unique<NodeMemory>();
 
@@ -72,12 +111,19 @@ std::vector<ColumnSpec> describe(const Node& node);
 /// source that gives its rows once is asked again.
 std::unique_ptr<Cursor> open_pass(const Node& node, std::int64_t epoch);
 
+/// Rows that a batch node's batch is to have.
+std::int64_t batch_size_of(const Node& node, std::int64_t batch, std::int64_t epoch);
+/// Where a row goes, in a bucket node.
+std::size_t bucket_of(const Node& node, const Row& row);
+
 /// Applies a map node to a row. Throws DataError where the operation gives another number of columns than announced.
 Row apply(const Node& map, Row row, const RowContext& context);
 /// Throws DataError naming both unless the source has given as many columns as there are names.
 void check_columns(const Node& source, const Row& row);
 /// Stacks rows. Throws DataError naming column, row and both shapes where they differ.
 Row stack(const Node& batch, std::span<const Row> rows);
+/// The same for one column, called `column` in messages.
+Tensor stack_column(const std::string& column, std::span<const Tensor> rows);
 [[noreturn]] void throw_ragged(const std::string& column, std::int64_t row, const Shape& first, DType first_dtype,
                                const Shape& other, DType other_dtype);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <map>
 #include <thread>
 
 #include "undertow/base/check.h"
+#include "undertow/base/log.h"
 #include "undertow/data/stream.h"
 
 namespace undertow::data {
@@ -47,8 +47,20 @@ class Compiler {
         const std::int32_t leaf = add({Leaf::Kind::kBatch, &node, op});
         return {batch_stream(std::move(in[0].stream), node, leaf), {leaf}};
       }
-      case Kind::kShuffle:
-        return {shuffle_stream(std::move(in[0].stream), node.count, seed_of(op)), std::move(in[0].leaves)};
+      case Kind::kBucket: {
+        limit(node, node.workers, false, true);
+        Compiled rows = ordered(node, op, std::move(in[0]), nullptr);
+        std::vector<std::int32_t> leaves;
+        for (const NodePtr& bucket : node.buckets) leaves.push_back(add({Leaf::Kind::kBatch, bucket.get(), op}));
+        if (node.length) plan_.nice = std::min(plan_.nice, 5);
+        return {bucket_stream(std::move(rows.stream), node, leaves[0]), leaves};
+      }
+      case Kind::kCache:
+        for (const std::int32_t l : in[0].leaves)
+          if (Leaf& leaf = plan_.leaves[static_cast<std::size_t>(l)]; leaf.kind == Leaf::Kind::kSource)
+            leaf.steps.push_back({&node, op});
+        return std::move(in[0]);
+      case Kind::kShuffle: return {shuffle_stream(std::move(in[0].stream), node, seed_of(op)), std::move(in[0].leaves)};
       case Kind::kRepeat: return {repeat_stream(std::move(in[0].stream), node), std::move(in[0].leaves)};
       case Kind::kTake: return {take_stream(std::move(in[0].stream), node.count), std::move(in[0].leaves)};
       case Kind::kSkip: return {skip_stream(std::move(in[0].stream), node.count), std::move(in[0].leaves)};
@@ -128,7 +140,7 @@ class Compiler {
     const int most = cpu_bound ? cores : std::max(kMostWorkers, cores);
     if (workers > most) {
       std::call_once(noted, [&] {
-        spdlog::warn("num_parallel_workers={} is more than is of use here; {} are used", workers, most);
+        log_warning(fmt::format("num_parallel_workers={} is more than is of use here; {} are used", workers, most));
       });
       workers = most;
     }

@@ -81,6 +81,7 @@ struct ColumnSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
+  bool text = false;  ///< of texts (strings.h), whose room is the last extent
 
   std::size_t bytes() const { return static_cast<std::size_t>(shape.numel()) * size_of(dtype); }
   friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;

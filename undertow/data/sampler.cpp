@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "undertow/base/check.h"
@@ -139,6 +140,100 @@ class Distributed : public Sampler {
   std::int64_t n_, offset_;
 };
 
+class Chained : public Sampler {
+ public:
+  Chained(std::shared_ptr<const Sampler> child, std::shared_ptr<const Sampler> parent)
+      : child_(std::move(child)), parent_(std::move(parent)) {}
+  std::int64_t size(std::int64_t rows) const override { return parent_->size(child_->size(rows)); }
+  void order(std::int64_t rows, std::uint64_t seed, std::int64_t epoch, std::vector<std::int64_t>& out) const override {
+    std::vector<std::int64_t> chosen;
+    child_->order(rows, seed, epoch, chosen);
+    parent_->order(static_cast<std::int64_t>(chosen.size()), seed + 1, epoch, out);
+    for (std::int64_t& i : out) {
+      UNDERTOW_CHECK(i >= 0 && i < static_cast<std::int64_t>(chosen.size()), IndexError,
+                     "a sampler gave {}, but its child gives {} rows", i, chosen.size());
+      i = chosen[static_cast<std::size_t>(i)];
+    }
+  }
+  std::shared_ptr<const Sampler> bind(Source& source) const override {
+    auto child = child_->bind(source), parent = parent_->bind(source);
+    if (!child && !parent) return nullptr;
+    return std::make_shared<Chained>(child ? child : child_, parent ? parent : parent_);
+  }
+
+ private:
+  std::shared_ptr<const Sampler> child_, parent_;
+};
+
+class FileOrder : public Sampler {
+ public:
+  FileOrder(std::vector<std::int64_t> file_rows, bool files, bool rows)
+      : file_rows_(std::move(file_rows)), files_(files), rows_(rows) {}
+  std::int64_t size(std::int64_t rows) const override { return rows; }
+  void order(std::int64_t rows, std::uint64_t seed, std::int64_t epoch, std::vector<std::int64_t>& out) const override {
+    std::vector<std::int64_t> starts, files(file_rows_.size()), part;
+    std::int64_t at = 0;
+    for (const std::int64_t n : file_rows_) {
+      starts.push_back(at);
+      at += n;
+    }
+    std::iota(files.begin(), files.end(), 0);
+    if (files_) permute(files, seed, epoch);
+    for (const std::int64_t f : files) {
+      const auto i = static_cast<std::size_t>(f);
+      part.resize(static_cast<std::size_t>(file_rows_[i]));
+      std::iota(part.begin(), part.end(), starts[i]);
+      if (rows_) permute(part, seed + 1 + static_cast<std::uint64_t>(f), epoch);
+      out.insert(out.end(), part.begin(), part.end());
+    }
+    for (; at < rows; ++at) out.push_back(at);  // what lies in no file: padded rows
+  }
+
+ private:
+  std::vector<std::int64_t> file_rows_;
+  bool files_, rows_;
+};
+
+class PK : public Sampler {
+ public:
+  PK(std::int64_t num_val, std::int64_t num_class, bool shuffle, std::string column, std::int64_t n)
+      : num_val_(num_val), num_class_(num_class), shuffle_(shuffle), column_(std::move(column)), n_(n) {}
+  std::shared_ptr<const Sampler> bind(Source& source) const override {
+    const auto labels = source.labels(column_);
+    UNDERTOW_CHECK(labels, TypeError, "PKSampler: {} has no column '{}' of whole numbers that tells the classes",
+                   source.name(), column_);
+    auto bound = std::make_shared<PK>(*this);
+    std::map<std::int64_t, std::vector<std::int64_t>> classes;
+    for (std::size_t i = 0; i < labels->size(); ++i) classes[(*labels)[i]].push_back(static_cast<std::int64_t>(i));
+    for (auto& [label, rows] : classes) {
+      if (num_class_ > 0 && static_cast<std::int64_t>(bound->classes_.size()) == num_class_) break;
+      bound->classes_.push_back(std::move(rows));
+    }
+    return bound;
+  }
+  std::int64_t size(std::int64_t) const override {
+    return at_most(num_val_ * static_cast<std::int64_t>(classes_.size()), n_);
+  }
+  void order(std::int64_t rows, std::uint64_t seed, std::int64_t epoch, std::vector<std::int64_t>& out) const override {
+    std::vector<std::int64_t> order(classes_.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (shuffle_) permute(order, seed, epoch);
+    for (const std::int64_t c : order) {
+      std::vector<std::int64_t> of = classes_[static_cast<std::size_t>(c)];
+      if (shuffle_) permute(of, seed + 1 + static_cast<std::uint64_t>(c), epoch);
+      for (std::int64_t k = 0; k < num_val_; ++k) out.push_back(of[static_cast<std::size_t>(k) % of.size()]);
+    }
+    out.resize(static_cast<std::size_t>(size(rows)));
+  }
+
+ private:
+  std::int64_t num_val_, num_class_;
+  bool shuffle_;
+  std::string column_;
+  std::int64_t n_;
+  std::vector<std::vector<std::int64_t>> classes_;  // rows of each
+};
+
 }  // namespace
 
 // Fisher and Yates, with several bounded numbers from each 64 random bits: the bits are a fraction, whose product with
@@ -168,6 +263,21 @@ void permute(std::vector<std::int64_t>& values, std::uint64_t seed, std::int64_t
   }
 }
 
+std::shared_ptr<const Sampler> ChainedSampler(std::shared_ptr<const Sampler> child,
+                                              std::shared_ptr<const Sampler> parent) {
+  UNDERTOW_CHECK(child && parent, ValueError, "ChainedSampler needs two samplers");
+  return std::make_shared<Chained>(std::move(child), std::move(parent));
+}
+std::shared_ptr<const Sampler> FileOrderSampler(std::vector<std::int64_t> file_rows, bool files, bool rows) {
+  return std::make_shared<FileOrder>(std::move(file_rows), files, rows);
+}
+std::shared_ptr<const Sampler> PKSampler(std::int64_t num_val, std::int64_t num_class, bool shuffle,
+                                         std::string class_column, std::int64_t num_samples) {
+  check_num_samples(num_samples);
+  UNDERTOW_CHECK(num_val >= 1, ValueError, "num_val must be at least 1, got {}", num_val);
+  UNDERTOW_CHECK(num_class >= 0, ValueError, "num_class must not be negative, got {}", num_class);
+  return std::make_shared<PK>(num_val, num_class, shuffle, std::move(class_column), num_samples);
+}
 std::shared_ptr<const Sampler> SequentialSampler(std::int64_t start_index, std::int64_t num_samples) {
   check_num_samples(num_samples);
   UNDERTOW_CHECK(start_index >= 0, ValueError, "start_index must not be negative, got {}", start_index);

@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "undertow/base/philox.h"
@@ -54,6 +56,12 @@ class Source {
   virtual int nice() const { return 19; }
   /// Called on the caller's thread before the pipeline's threads start (worker processes are forked here).
   virtual void prepare(int /*workers*/) {}
+  /// The number in `column` of every row, for samplers that go by classes; nothing where that is not to be had.
+  virtual std::optional<std::vector<std::int64_t>> labels(const std::string& /*column*/) { return std::nullopt; }
+  /// Rows in each of the files that it reads, in their order; empty where it does not read rows from files.
+  virtual std::vector<std::int64_t> file_rows() const { return {}; }
+  /// Names of the classes and their numbers, where the source has some.
+  virtual std::vector<std::pair<std::string, std::int64_t>> classes() const { return {}; }
 };
 
 /// What a random draw may depend on. Equal for every number of workers.
@@ -104,7 +112,21 @@ class Sampler {
   /// Writes the epoch's row numbers; `out` comes empty, with its capacity kept. Depends on the arguments only.
   virtual void order(std::int64_t rows, std::uint64_t seed, std::int64_t epoch,
                      std::vector<std::int64_t>& out) const = 0;
+  /// A sampler that needs to know the source gives the one that does; null: this one will do.
+  virtual std::shared_ptr<const Sampler> bind(Source& /*source*/) const { return nullptr; }
 };
+
+/// `parent` chooses among the rows that `child` has chosen.
+std::shared_ptr<const Sampler> ChainedSampler(std::shared_ptr<const Sampler> child,
+                                              std::shared_ptr<const Sampler> parent);
+/// Rows that lie in files one after the other, `file_rows` in each: with `files` the order of the files is drawn every
+/// epoch, with `rows` the order within each.
+std::shared_ptr<const Sampler> FileOrderSampler(std::vector<std::int64_t> file_rows, bool files, bool rows);
+/// `num_val` rows of each of the first `num_class` (0: all) classes, class after class; a class with fewer rows starts
+/// over. With `shuffle`, classes and rows are drawn anew every epoch. The source tells the classes by `class_column`:
+/// TypeError when the dataset is made where it cannot.
+std::shared_ptr<const Sampler> PKSampler(std::int64_t num_val, std::int64_t num_class = 0, bool shuffle = false,
+                                         std::string class_column = "label", std::int64_t num_samples = 0);
 
 /// Rows start, start + 1, ...; `num_samples` 0: all.
 std::shared_ptr<const Sampler> SequentialSampler(std::int64_t start_index = 0, std::int64_t num_samples = 0);

@@ -6,6 +6,7 @@
 #include "undertow/base/check.h"
 #include "undertow/data/arrays.h"
 #include "undertow/data/dataset.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::data {
 namespace {
@@ -86,6 +87,8 @@ ArraySource::ArraySource(std::string name, std::vector<Tensor> columns)
                    columns_[0].shape(0), c, t.shape(0));
     row_shapes_.emplace_back(std::span(t.shape().begin() + 1, t.shape().end()));
     row_bytes_.push_back(static_cast<std::size_t>(row_shapes_.back().numel()) * undertow::size_of(t.dtype()));
+    text_.push_back(is_text(t));
+    UNDERTOW_CHECK(!text_.back() || t.ndim() >= 2, ValueError, "{}: array {} is a single text", name_, c);
     data_.push_back(static_cast<const std::byte*>(t.data()));
   }
 }
@@ -93,7 +96,7 @@ ArraySource::ArraySource(std::string name, std::vector<Tensor> columns)
 void ArraySource::fetch(std::int64_t index, Row& out) {
   out.resize(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    out[c] = Tensor(columns_[c].dtype(), row_shapes_[c]);
+    out[c] = tensor_for({"", columns_[c].dtype(), row_shapes_[c], text_[c]});
     if (row_bytes_[c])
       std::memcpy(out[c].data(), data_[c] + static_cast<std::size_t>(index) * row_bytes_[c], row_bytes_[c]);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "undertow/base/check.h"
+#include "undertow/base/log.h"
 #include "undertow/data/evaluate.h"
 
 namespace undertow::data {
@@ -140,8 +141,12 @@ class SequentialStream : public Stream {
 
 class ShuffleStream : public Stream {
  public:
-  ShuffleStream(std::unique_ptr<Stream> in, std::int64_t size, std::uint64_t seed)
-      : in_(std::move(in)), size_(static_cast<std::size_t>(size)), seed_(seed), random_(seed, 0) {}
+  ShuffleStream(std::unique_ptr<Stream> in, const Node& node, std::uint64_t seed)
+      : in_(std::move(in)),
+        size_(static_cast<std::size_t>(node.count)),
+        most_bytes_(static_cast<std::size_t>(node.most_bytes)),
+        seed_(seed),
+        random_(seed, 0) {}
   void reset(std::int64_t epoch) override {
     in_->reset(epoch);
     random_ = PhiloxStream(seed_, static_cast<std::uint64_t>(epoch));
@@ -167,19 +172,29 @@ class ShuffleStream : public Stream {
   void fill() {
     if (filled_) return;
     filled_ = true;
-    for (constexpr std::size_t kStep = 256; live_ < size_;) {
-      const std::size_t want = std::min(kStep, size_ - live_);
+    std::size_t bytes = 0;
+    const std::size_t step = most_bytes_ ? 1 : 256;
+    while (live_ < size_) {
+      const std::size_t want = std::min(step, size_ - live_);
       if (buffer_.size() < live_ + want) buffer_.resize(live_ + want);
       const std::size_t got = in_->next(&buffer_[live_], want);
       live_ += got;
       if (got < want) break;
+      if (most_bytes_ == 0 || !buffer_[live_ - 1].payload) continue;
+      for (const Tensor& t : buffer_[live_ - 1].payload->row) bytes += t.nbytes();
+      if (bytes < most_bytes_ || live_ < 2) continue;
+      if (!std::exchange(noted_, true))
+        log_warning(
+            fmt::format("shuffling without random access: {} rows fill the buffer's {} MB, less than its {} rows",
+                        live_, most_bytes_ >> 20, size_));
+      break;
     }
   }
   std::unique_ptr<Stream> in_;
-  std::size_t size_, live_ = 0;
+  std::size_t size_, most_bytes_, live_ = 0;
   std::uint64_t seed_;
   PhiloxStream random_;
-  bool filled_ = false;
+  bool filled_ = false, noted_ = false;
   std::vector<Item> buffer_;  // the first live_ are waiting; the others keep their payloads
 };
 
@@ -265,73 +280,6 @@ class SkipStream : public Stream {
   std::unique_ptr<Stream> in_;
   std::int64_t count_, left_ = 0;
   Item dropped_;
-};
-
-class BatchStream : public Stream {
- public:
-  BatchStream(std::unique_ptr<Stream> in, const Node& node, std::int32_t leaf)
-      : in_(std::move(in)), node_(node), leaf_(leaf) {}
-  void reset(std::int64_t epoch) override {
-    in_->reset(epoch);
-    epoch_ = epoch;
-    number_ = 0;
-    has_ahead_ = false;
-  }
-  std::size_t next(Item* out, std::size_t n) override {
-    for (std::size_t i = 0; i < n; ++i) {
-      if (has_ahead_) {
-        std::swap(out[i], ahead_);
-        has_ahead_ = false;
-      } else if (!make(out[i])) {
-        return i;
-      }
-    }
-    return n;
-  }
-  bool done() override {
-    if (has_ahead_) return false;
-    if (const std::int64_t r = in_->remaining(); r >= 0) return node_.drop_remainder ? r < node_.count : r == 0;
-    if (!node_.drop_remainder) return in_->done();
-    has_ahead_ = make(ahead_);
-    return !has_ahead_;
-  }
-  std::int64_t remaining() override {
-    const std::int64_t r = in_->remaining();
-    if (r < 0 || has_ahead_) return -1;
-    return node_.drop_remainder ? r / node_.count : (r + node_.count - 1) / node_.count;
-  }
-
- private:
-  bool make(Item& out) {
-    auto& items = out.own().items;
-    const auto size = static_cast<std::size_t>(node_.count);
-    // A batch size beyond what there is must not cost memory, so grow as rows come.
-    std::size_t got = 0;
-    while (got < size) {
-      const std::size_t want = std::min<std::size_t>(size - got, 4096);
-      if (items.size() < got + want) items.resize(got + want);
-      const std::size_t n = in_->next(&items[got], want);
-      got += n;
-      if (n < want) break;
-    }
-    UNDERTOW_CHECK(
-        !node_.drop_remainder || got == 0 || got == size || number_ > 0, DataError,
-        "0 batches: batch size {} with drop_remainder is more than the {} rows. Use a smaller batch_size, or "
-        "drop_remainder=False",
-        size, got);
-    if (got == 0 || (node_.drop_remainder && got < size)) return false;
-    items.resize(got);
-    out.leaf = leaf_;
-    out.row = number_++;
-    out.epoch = epoch_;
-    return true;
-  }
-  std::unique_ptr<Stream> in_;
-  const Node& node_;
-  std::int32_t leaf_;
-  std::int64_t epoch_ = 0, number_ = 0;
-  bool has_ahead_ = false;
-  Item ahead_;
 };
 
 class ZipStream : public Stream {
@@ -475,15 +423,12 @@ StreamPtr source_stream(const Node& node, std::int32_t leaf, std::uint64_t seed)
 StreamPtr sequential_stream(const Node& node, std::int32_t leaf, const Plan& plan) {
   return std::make_unique<SequentialStream>(node, leaf, plan);
 }
-StreamPtr shuffle_stream(StreamPtr in, std::int64_t size, std::uint64_t seed) {
-  return std::make_unique<ShuffleStream>(std::move(in), size, seed);
+StreamPtr shuffle_stream(StreamPtr in, const Node& node, std::uint64_t seed) {
+  return std::make_unique<ShuffleStream>(std::move(in), node, seed);
 }
 StreamPtr repeat_stream(StreamPtr in, const Node& node) { return std::make_unique<RepeatStream>(std::move(in), node); }
 StreamPtr take_stream(StreamPtr in, std::int64_t count) { return std::make_unique<TakeStream>(std::move(in), count); }
 StreamPtr skip_stream(StreamPtr in, std::int64_t count) { return std::make_unique<SkipStream>(std::move(in), count); }
-StreamPtr batch_stream(StreamPtr in, const Node& node, std::int32_t leaf) {
-  return std::make_unique<BatchStream>(std::move(in), node, leaf);
-}
 StreamPtr zip_stream(std::vector<StreamPtr> in, std::int32_t leaf) {
   return std::make_unique<ZipStream>(std::move(in), leaf);
 }

@@ -106,11 +106,13 @@ struct Plan {
 // The streams; `leaf` is the number that their items carry, `in` what they pull from.
 std::unique_ptr<Stream> source_stream(const Node& node, std::int32_t leaf, std::uint64_t seed);
 std::unique_ptr<Stream> sequential_stream(const Node& node, std::int32_t leaf, const Plan& plan);
-std::unique_ptr<Stream> shuffle_stream(std::unique_ptr<Stream> in, std::int64_t size, std::uint64_t seed);
+std::unique_ptr<Stream> shuffle_stream(std::unique_ptr<Stream> in, const Node& node, std::uint64_t seed);
 std::unique_ptr<Stream> repeat_stream(std::unique_ptr<Stream> in, const Node& node);
 std::unique_ptr<Stream> take_stream(std::unique_ptr<Stream> in, std::int64_t count);
 std::unique_ptr<Stream> skip_stream(std::unique_ptr<Stream> in, std::int64_t count);
 std::unique_ptr<Stream> batch_stream(std::unique_ptr<Stream> in, const Node& node, std::int32_t leaf);
+/// Items of `in` hold their rows; batches of bucket k carry the leaf `leaf` + k.
+std::unique_ptr<Stream> bucket_stream(std::unique_ptr<Stream> in, const Node& node, std::int32_t leaf);
 std::unique_ptr<Stream> zip_stream(std::vector<std::unique_ptr<Stream>> in, std::int32_t leaf);
 std::unique_ptr<Stream> concat_stream(std::vector<std::unique_ptr<Stream>> in);
 /// Makes the items while pulling, one at a time and in order; with a filter node, drops those it refuses.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "undertow/data/column_op.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace undertow::data {
+namespace {
+
+/// A function, and the operations that it may call: it waits and is ordered and nice as they are.
+class FunctionOp final : public MapOp {
+ public:
+  FunctionOp(std::string name, int arity, RowFn f, std::vector<std::shared_ptr<MapOp>> inside)
+      : name_(std::move(name)), arity_(arity), f_(std::move(f)), inside_(std::move(inside)) {}
+  std::string name() const override { return name_; }
+  int arity() const override { return arity_; }
+  bool thread_safe() const override { return std::ranges::all_of(inside_, &MapOp::thread_safe, get); }
+  bool ordered() const override { return std::ranges::any_of(inside_, &MapOp::ordered, get); }
+  bool waits() const override { return std::ranges::any_of(inside_, &MapOp::waits, get); }
+  int nice() const override {
+    int least = 19;
+    for (const auto& op : inside_) least = std::min(least, op->nice());
+    return least;
+  }
+  void prepare(int workers) override {
+    for (const auto& op : inside_) op->prepare(workers);
+  }
+  Row operator()(const Row& in, const RowContext& context) override {
+    UNDERTOW_CHECK(!in.empty(), DataError, "{} takes a column, got none", name_);
+    return f_(in, context);
+  }
+
+ private:
+  static MapOp* get(const std::shared_ptr<MapOp>& op) { return op.get(); }
+  std::string name_;
+  int arity_;
+  RowFn f_;
+  std::vector<std::shared_ptr<MapOp>> inside_;
+};
+
+}  // namespace
+
+std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f) {
+  return std::make_shared<FunctionOp>(
+      std::move(name), 1,
+      [f = std::move(f)](const Row& in, const RowContext&) {
+        Row out;
+        for (const Tensor& x : in) out.push_back(f(x));
+        return out;
+      },
+      std::vector<std::shared_ptr<MapOp>>{});
+}
+
+std::shared_ptr<MapOp> random_op(std::string name, RandomFn f) {
+  return std::make_shared<FunctionOp>(
+      std::move(name), 1,
+      [f = std::move(f)](const Row& in, const RowContext& c) {
+        Row out;
+        for (const Tensor& x : in) {
+          PhiloxStream random = c.random();
+          out.push_back(f(x, random));
+        }
+        return out;
+      },
+      std::vector<std::shared_ptr<MapOp>>{});
+}
+
+std::shared_ptr<MapOp> row_op(std::string name, int arity, RowFn f, std::vector<std::shared_ptr<MapOp>> inside) {
+  return std::make_shared<FunctionOp>(std::move(name), arity, std::move(f), std::move(inside));
+}
+
+std::shared_ptr<MapOp> chain(std::string name, std::vector<std::shared_ptr<MapOp>> ops) {
+  UNDERTOW_CHECK(!ops.empty(), ValueError, "{}: the list of operations is empty", name);
+  if (ops.size() == 1) return ops.front();
+  const int arity = ops.front()->arity();
+  return row_op(
+      std::move(name), arity,
+      [ops](const Row& in, const RowContext& context) {
+        Row row = (*ops.front())(in, context);
+        for (std::size_t i = 1; i < ops.size(); ++i) row = (*ops[i])(row, inner(context, i));
+        return row;
+      },
+      ops);
+}
+
+Tensor part(const Tensor& x, std::int64_t i) {
+  Shape shape;
+  for (int d = 1; d < x.ndim(); ++d) shape.push_back(x.shape(d));
+  const Tensor whole = x.view(x.shape());  // an impl of its own over the same storage
+  whole.impl()->offset += static_cast<std::size_t>(i * shape.numel()) * size_of(x.dtype());
+  whole.impl()->shape = shape;
+  return whole;
+}
+
+Tensor stack(const std::vector<Tensor>& parts) {
+  Shape shape{static_cast<std::int64_t>(parts.size())};
+  for (const auto extent : parts.front().shape()) shape.push_back(extent);
+  Tensor out(parts.front().dtype(), shape);
+  auto* to = static_cast<std::byte*>(out.data());
+  for (const Tensor& p : parts) {
+    if (p.nbytes()) std::memcpy(to, p.data(), p.nbytes());
+    to += p.nbytes();
+  }
+  return out;
+}
+
+}  // namespace undertow::data
