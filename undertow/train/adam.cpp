@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "undertow/base/check.h"
 #include "undertow/ops/ops.h"
 #include "undertow/train/optimizer.h"
 
 namespace undertow::nn {
 
-AdamCell::AdamCell(std::vector<Parameter> params, const AdamOptions& o)
-    : OptimizerCell("Adam", std::move(params), {o.learning_rate, o.weight_decay, o.loss_scale}), options_(o) {
-  UNDERTOW_CHECK(o.beta1 > 0 && o.beta1 < 1, ValueError, "Adam: 'beta1' must be between 0 and 1 but is {}", o.beta1);
-  UNDERTOW_CHECK(o.beta2 > 0 && o.beta2 < 1, ValueError, "Adam: 'beta2' must be between 0 and 1 but is {}", o.beta2);
-  UNDERTOW_CHECK(o.eps > 0, ValueError, "Adam: 'eps' must be greater than 0 but is {}", o.eps);
-  beta1_power_ = scalar_state("beta1_power", 1);
-  beta2_power_ = scalar_state("beta2_power", 1);
+AdamCell::AdamCell(const Params& params, const AdamOptions& o, const std::string& cls)
+    : OptimizerCell(cls, params, o.learning_rate, o.weight_decay, o.loss_scale), options_(o) {
+  check(o.beta1 > 0 && o.beta1 < 1, "beta1", "between 0 and 1", o.beta1);
+  check(o.beta2 > 0 && o.beta2 < 1, "beta2", "between 0 and 1", o.beta2);
+  check(o.eps > 0, "eps", "greater than 0", o.eps);
+  const Shape shape = cls == "Adam" ? Shape{} : Shape{1};
+  beta1_power_ = scalar_state("beta1_power", 1, shape);
+  beta2_power_ = scalar_state("beta2_power", 1, shape);
   moment1_ = slots("moment1");
   moment2_ = slots("moment2");
   if (o.use_amsgrad) vhat_ = slots("vhat");
@@ -20,10 +20,13 @@ AdamCell::AdamCell(std::vector<Parameter> params, const AdamOptions& o)
 void AdamCell::construct_update(const std::vector<Tensor>& grads) {
   const double b1 = options_.beta1, b2 = options_.beta2;
   const Tensor power1 = ops::mul(beta1_power_, b1), power2 = ops::mul(beta2_power_, b2);
-  const Tensor rate = ops::div(ops::mul(lr(), ops::sqrt(ops::sub(1.0, power2))), ops::sub(1.0, power1));
+  const Tensor root = ops::reshape(ops::sqrt(ops::sub(1.0, power2)), {}),
+               correction = ops::reshape(ops::sub(1.0, power1), {});
+  Tensor rate;
   for (std::size_t i = 0; i < grads.size(); ++i) {
     const Parameter& p = parameters()[i];
     const Tensor& g = grads[i];
+    if (i == 0 || grouped_lr()) rate = ops::div(ops::mul(lr(i), root), correction);
     const Tensor scaled = ops::mul(g, 1.0 - b1);
     const Tensor m = ops::add(ops::mul(moment1_[i], b1), scaled);
     const Tensor v = ops::add(ops::mul(moment2_[i], b2), ops::mul(ops::square(g), 1.0 - b2));

@@ -19,10 +19,11 @@ std::int64_t now_ns() {
       .count();
 }
 
-/// The mean of a training step's output, as NumPy would give it for its dtype.
+}  // namespace
+
 double mean_loss(const nn::Value& outputs) {
   const std::vector<Tensor> tensors = outputs.tensors();
-  UNDERTOW_CHECK(!tensors.empty() && tensors[0].is_concrete(), RuntimeError, "LossMonitor: the step returned no loss");
+  UNDERTOW_CHECK(!tensors.empty() && tensors[0].is_concrete(), RuntimeError, "the step returned no loss");
   const Tensor t = tensors[0].to(DType::kFloat64);
   const double* v = t.data_as<double>();
   double sum = 0;
@@ -30,8 +31,6 @@ double mean_loss(const nn::Value& outputs) {
   const double mean = sum / static_cast<double>(t.size());
   return tensors[0].dtype() == DType::kFloat64 ? mean : static_cast<double>(static_cast<float>(mean));
 }
-
-}  // namespace
 
 void set_line_printer(void (*printer)(std::string_view line)) { line_printer = printer; }
 
@@ -86,15 +85,25 @@ TimeMonitorImpl::TimeMonitorImpl(std::optional<std::int64_t> data_size, bool dat
                  *data_size);
 }
 
-void TimeMonitorImpl::epoch_begin(RunContext&) { start_ns_ = now_ns(); }
+void TimeMonitorImpl::epoch_begin(RunContext& context) {
+  if (context.original_args().mode == "eval") {
+    eval_start_ns_ = now_ns();
+  } else {
+    train_start_ns_ = now_ns();
+    evaluated_ns_ = 0;
+  }
+}
 
 void TimeMonitorImpl::epoch_end(RunContext& context) {
   const CallbackParams& p = context.original_args();
-  const double total_ms = static_cast<double>(now_ns() - start_ns_) * 1e-6;
+  const bool eval = p.mode == "eval";
+  const std::int64_t took = now_ns() - (eval ? eval_start_ns_ : train_start_ns_ + evaluated_ns_);
+  if (eval) evaluated_ns_ += took;
+  const double total_ms = static_cast<double>(took) * 1e-6;
   const std::int64_t steps = p.batch_num > 0 ? p.batch_num : data_size_.value_or(0);
   UNDERTOW_CHECK(steps > 0, RuntimeError, "TimeMonitor: the number of steps is not known; give it data_size");
-  std::string line = fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms",
-                                 p.mode == "eval" ? "Eval" : "Train", total_ms, total_ms / static_cast<double>(steps));
+  std::string line = fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms", eval ? "Eval" : "Train",
+                                 total_ms, total_ms / static_cast<double>(steps));
   if (data_time_) line += fmt::format(" (data time: {:5.3f} ms)", p.wait_seconds * 1e3 / static_cast<double>(steps));
   print_line(line);
 }

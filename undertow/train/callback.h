@@ -38,11 +38,14 @@ struct CallbackParams {
   Ref<nn::OptimizerCell> optimizer;
   std::optional<data::Dataset> train_dataset, valid_dataset;
   nn::Value net_outputs;  ///< train: the loss of the last step; eval: (loss, output, label)
-  std::vector<std::pair<std::string, double>> metrics;  ///< eval: results, once known
+  std::vector<std::pair<std::string, double>> metrics;  ///< eval: results, once known; fit: also at its epoch's end
+  /// fit: the metrics and "eval_loss" of the evaluation of this epoch, in on_train_epoch_end.
+  std::vector<std::pair<std::string, double>> eval_results;
   std::vector<Ref<Callback>> list_callback;
 
-  std::vector<double> step_losses;  ///< of the steps since the last step_begin
-  double wait_seconds = 0;          ///< how long the steps of this epoch waited for data so far
+  std::vector<double> step_losses;          ///< of the steps since the last step_begin
+  std::vector<double> step_learning_rates;  ///< of the same steps
+  double wait_seconds = 0;                  ///< how long the steps of this epoch waited for data so far
 };
 
 class RunContext {
@@ -85,6 +88,8 @@ class Callback : public RefCounted {
   virtual void enter() {}
   virtual void exit() {}
 
+  /// Whether the evaluations inside Model.fit call its hooks too.
+  virtual bool follows_fit_evaluation() const { return true; }
   /// A non-finite loss ends the run with a ValueError naming epoch and step; that step changes nothing.
   virtual bool stops_on_non_finite() const { return false; }
   virtual std::string cls_name() const { return "Callback"; }
@@ -99,6 +104,7 @@ class LossMonitorImpl : public Callback {
   void on_train_begin(RunContext& context) override;
   void on_train_step_end(RunContext& context) override;
   bool stops_on_non_finite() const override { return true; }
+  bool follows_fit_evaluation() const override { return false; }
   std::string cls_name() const override { return "LossMonitor"; }
 
  private:
@@ -106,7 +112,8 @@ class LossMonitorImpl : public Callback {
 };
 
 /// Prints "Train epoch time: 236.206 ms, per step time: 47.241 ms" after each epoch, with the mean wait for data where
-/// data_time is on. `data_size` stands in where the number of steps is not known.
+/// data_time is on. `data_size` stands in where the number of steps is not known. An evaluation inside of an epoch
+/// (fit) has its own line and is no part of the training time.
 class TimeMonitorImpl : public Callback {
  public:
   explicit TimeMonitorImpl(std::optional<std::int64_t> data_size = {}, bool data_time = false);
@@ -117,7 +124,7 @@ class TimeMonitorImpl : public Callback {
  private:
   std::optional<std::int64_t> data_size_;
   bool data_time_;
-  std::int64_t start_ns_ = 0;
+  std::int64_t train_start_ns_ = 0, eval_start_ns_ = 0, evaluated_ns_ = 0;
 };
 
 /// Hooks as functions.
@@ -166,6 +173,8 @@ class LambdaCallback : public nn::Handle<LambdaCallbackImpl> {
   explicit LambdaCallback(LambdaHooks hooks) : Handle(make_ref<LambdaCallbackImpl>(std::move(hooks))) {}
 };
 
+/// The mean of a step's (first) output, as NumPy would give it for its dtype.
+double mean_loss(const nn::Value& outputs);
 /// Where callbacks print whole lines; stdout unless a host language installs its own. Null restores stdout.
 void set_line_printer(void (*printer)(std::string_view line));
 void print_line(std::string_view line);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "undertow/base/check.h"
 #include "undertow/runtime/trace.h"
@@ -55,7 +56,54 @@ std::vector<Tensor> Value::tensors() const {
 
 Value Cell::call(const std::vector<Value>& args) {
   const runtime::ScopeName scope(attribute_name_.empty() ? cls_name() : attribute_name_);
-  return construct_values(args);
+  if (!hooks_) return construct_values(args);
+  return call_hooked(args, [this](const std::vector<Value>& a) { return construct_values(a); });
+}
+
+struct Cell::Hooks {
+  int next = 0;
+  std::map<int, PreHook> before;
+  std::map<int, ForwardHook> after;
+};
+
+Cell::Cell() = default;
+Cell::~Cell() = default;
+
+int Cell::register_forward_pre_hook(PreHook hook) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  version_ = next_version();
+  hooks_->before.emplace(hooks_->next, std::move(hook));
+  return hooks_->next++;
+}
+
+int Cell::register_forward_hook(ForwardHook hook) {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  version_ = next_version();
+  hooks_->after.emplace(hooks_->next, std::move(hook));
+  return hooks_->next++;
+}
+
+void Cell::remove_hook(int number) {
+  if (!hooks_) return;
+  if (hooks_->before.erase(number) + hooks_->after.erase(number) > 0) version_ = next_version();
+  if (hooks_->before.empty() && hooks_->after.empty()) hooks_.reset();
+}
+
+Value Cell::call_hooked(std::vector<Value> args, const std::function<Value(const std::vector<Value>&)>& construct) {
+  // Copies: a hook may remove itself.
+  const Hooks hooks = hooks_ ? *hooks_ : Hooks{};
+  for (const auto& [_, hook] : hooks.before) {
+    const Value given = hook(*this, args);
+    if (given.is_none()) continue;
+    if (given.is_tuple()) args = given.list();
+    else args = {given};
+  }
+  Value result = construct(args);
+  for (const auto& [_, hook] : hooks.after) {
+    Value given = hook(*this, args, result);
+    if (!given.is_none()) result = std::move(given);
+  }
+  return result;
 }
 
 Tensor Cell::operator()(const Tensor& x) { return call({x}).tensor(); }
@@ -89,7 +137,8 @@ void Cell::insert_param(const std::string& name, const Parameter& parameter) {
     remove(name);
     params_.emplace_back(name, parameter);
   }
-  if (!prefix_.empty() || parameter.name().empty()) parameter.set_name(prefix_ + name);
+  if (!prefix_.empty() || parameter.name().empty() || parameter.name().starts_with(kGeneratedName))
+    parameter.set_name(prefix_ + name);
   version_ = next_version();
 }
 
@@ -97,9 +146,11 @@ void Cell::insert_child(const std::string& name, Ref<Cell> cell) {
   UNDERTOW_CHECK(cell, TypeError, "{}: '{}' is not a Cell", cls_name(), name);
   UNDERTOW_CHECK(!name.empty(), ValueError, "{}: a child cell needs an attribute name", cls_name());
   const auto at = std::find_if(children_.begin(), children_.end(), [&](const auto& c) { return c.first == name; });
-  cell->attribute_name_ = name;
-  std::set<const Cell*> seen{this};
-  cell->name_parameters(prefix_ + name + ".", seen);
+  if (auto_prefix_) {
+    cell->attribute_name_ = name;
+    std::set<const Cell*> seen{this};
+    cell->name_parameters(prefix_ + name + ".", seen);
+  }
   if (at != children_.end()) {
     at->second = std::move(cell);
   } else {
@@ -119,7 +170,9 @@ bool Cell::remove(const std::string& name) {
 void Cell::name_parameters(const std::string& prefix, std::set<const Cell*>& seen) {
   if (!seen.insert(this).second) return;
   prefix_ = prefix;
-  for (const auto& [name, p] : params_) p.set_name(prefix + name);
+  std::set<const TensorImpl*> named;  // one may stand under several names: the first counts
+  for (const auto& [name, p] : params_)
+    if (named.insert(p.impl().get()).second && names(p)) p.set_name(prefix + name);
   for (const auto& [name, c] : children_) c->name_parameters(prefix + name + ".", seen);
 }
 

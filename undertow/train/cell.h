@@ -9,8 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -62,10 +65,13 @@ class Value {
   bool tuple_ = true;
 };
 
+/// Starts the names of parameters that got none; an attribute's name replaces such a name.
+inline constexpr std::string_view kGeneratedName = "Parameter#";
+
 class Cell : public RefCounted {
  public:
-  Cell() = default;
-  ~Cell() override = default;
+  Cell();
+  ~Cell() override;
 
   /// Runs `construct` under this cell's name; errors get the cell's path.
   Value call(const std::vector<Value>& args);
@@ -76,6 +82,9 @@ class Cell : public RefCounted {
   virtual Value construct_values(const std::vector<Value>& args);
   virtual Tensor construct(const Tensor& x);
   virtual Tensor construct(const Tensor& x, const Tensor& y);
+
+  /// Names of the inputs, for callers that pass them by keyword; empty where there are none.
+  virtual std::vector<std::string> input_names() const { return {}; }
 
   /// Registers a parameter or a child under an attribute name (replacing an earlier one) and names the parameters by
   /// their attribute path ("fc.weight").
@@ -112,6 +121,27 @@ class Cell : public RefCounted {
   /// The name under which a parent registered it ("fc"), or "".
   const std::string& attribute_name() const { return attribute_name_; }
   void set_attribute_name(std::string n) { attribute_name_ = std::move(n); }
+  /// Whether children's parameters get this cell's attribute names in front of their own (default), or keep theirs:
+  /// wrappers around a network keep them.
+  bool auto_prefix() const { return auto_prefix_; }
+  void set_auto_prefix(bool value) { auto_prefix_ = value; }
+  /// The prefix that the parents gave: "net.fc", or "".
+  std::string param_prefix() const { return prefix_.empty() ? prefix_ : prefix_.substr(0, prefix_.size() - 1); }
+  /// Makes another cell of the same arguments in given memory (of the class that Python derives from if `derived`); set
+  /// for cells that Python made and that can be copied.
+  using Maker = std::function<void(void* memory, bool derived)>;
+  const Maker& maker() const { return maker_; }
+  void set_maker(Maker maker) { maker_ = std::move(maker); }
+  /// What a hook may give back in place of the arguments or the result; None leaves them.
+  using PreHook = std::function<Value(Cell&, const std::vector<Value>& args)>;
+  using ForwardHook = std::function<Value(Cell&, const std::vector<Value>& args, const Value& result)>;
+  /// Called before (after) `construct` at each call, in the order of their numbers; the number is for remove_hook.
+  int register_forward_pre_hook(PreHook hook);
+  int register_forward_hook(ForwardHook hook);
+  void remove_hook(int number);
+  bool has_hooks() const { return hooks_ != nullptr; }
+  /// `construct` with the hooks around it.
+  Value call_hooked(std::vector<Value> args, const std::function<Value(const std::vector<Value>&)>& construct);
   /// "Dense 'net.fc'" inside a call, for messages; the class alone outside one.
   std::string where() const;
 
@@ -126,6 +156,8 @@ class Cell : public RefCounted {
     insert_param(name, p);
     return p;
   }
+  /// Whether a registered parameter is this cell's to name; an optimizer's weights are the network's.
+  virtual bool names(const Parameter&) const { return true; }
 
  private:
   void name_parameters(const std::string& prefix, std::set<const Cell*>& seen);
@@ -134,7 +166,10 @@ class Cell : public RefCounted {
 
   std::vector<std::pair<std::string, Parameter>> params_;
   std::vector<std::pair<std::string, Ref<Cell>>> children_;
-  bool training_ = false;
+  struct Hooks;
+  std::unique_ptr<Hooks> hooks_;
+  Maker maker_;
+  bool training_ = false, auto_prefix_ = true;
   std::uint64_t version_ = 0;
   std::string attribute_name_;
   std::string prefix_;  // attribute path from the outermost parent, with its dot: "net.fc."

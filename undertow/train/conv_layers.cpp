@@ -1,149 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers with a window over height and width.
+#include "undertow/train/conv_layers.h"
+
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "undertow/base/check.h"
+#include "undertow/ops/image.h"
 #include "undertow/ops/ops.h"
-#include "undertow/train/layers.h"
+#include "undertow/ops/window.h"
 
 namespace undertow::nn {
 namespace {
 
-enum class PadMode { kSame, kValid, kPad };
+using Ints = std::vector<std::int64_t>;
 
-PadMode pad_mode_of(const char* cls, std::string name, const Padding& padding) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  UNDERTOW_CHECK(name == "same" || name == "valid" || name == "pad", ValueError,
-                 "{}: pad_mode must be 'same', 'valid' or 'pad' but is '{}'", cls, name);
-  UNDERTOW_CHECK(name == "pad" || padding.none(), ValueError,
-                 "{}: padding must be 0 unless pad_mode is 'pad', but padding is ({}, {}, {}, {}) with pad_mode '{}'",
-                 cls, padding.top, padding.bottom, padding.left, padding.right, name);
-  UNDERTOW_CHECK(std::min({padding.top, padding.bottom, padding.left, padding.right}) >= 0, ValueError,
-                 "{}: padding must not be negative but is ({}, {}, {}, {})", cls, padding.top, padding.bottom,
-                 padding.left, padding.right);
-  return name == "same" ? PadMode::kSame : name == "valid" ? PadMode::kValid : PadMode::kPad;
+void require_positive(const char* cls, const char* argument, const Ints& values) {
+  UNDERTOW_CHECK(*std::min_element(values.begin(), values.end()) > 0, ValueError,
+                 "{}: '{}' must be positive but is ({})", cls, argument, fmt::join(values, ", "));
 }
 
-void require_positive(const char* cls, const char* argument, IntPair v) {
-  UNDERTOW_CHECK(v.h > 0 && v.w > 0, ValueError, "{}: '{}' must be positive but is ({}, {})", cls, argument, v.h, v.w);
-}
-
-void require_nchw(const char* cls, const std::string& format) {
-  UNDERTOW_CHECK(format == "NCHW", ValueError, "{}: data_format '{}' is not supported; use NCHW", cls, format);
-}
-
-struct Window {
-  PadMode mode;
-  IntPair kernel, stride, dilation;
-  Padding padding;
-};
-
-/// Top, bottom, left, right. "same": the output has ceil(extent / stride) places, extra padding at bottom and right.
-std::vector<std::int64_t> pads_for(const Cell& cell, const Window& w, const Tensor& x) {
-  const auto pads_of = [&](std::int64_t extent, std::int64_t k, std::int64_t s, std::int64_t d, std::int64_t low,
-                           std::int64_t high) -> std::pair<std::int64_t, std::int64_t> {
-    const std::int64_t reach = (k - 1) * d + 1;
-    if (w.mode == PadMode::kSame) {
-      const std::int64_t out = (extent + s - 1) / s, total = std::max<std::int64_t>((out - 1) * s + reach - extent, 0);
-      return {total / 2, total - total / 2};
-    }
-    UNDERTOW_CHECK(
-        extent + low + high >= reach, ShapeError,
-        "{}: a window of {} x {} (dilation {} x {}) does not fit into an input of shape {} with padding ({}, {}, "
-        "{}, {})",
-        cell.where(), w.kernel.h, w.kernel.w, w.dilation.h, w.dilation.w, x.shape().str(), w.padding.top,
-        w.padding.bottom, w.padding.left, w.padding.right);
-    return {low, high};
-  };
-  const auto [top, bottom] = pads_of(x.shape(2), w.kernel.h, w.stride.h, w.dilation.h, w.padding.top, w.padding.bottom);
-  const auto [left, right] = pads_of(x.shape(3), w.kernel.w, w.stride.w, w.dilation.w, w.padding.left, w.padding.right);
-  return {top, bottom, left, right};
-}
-
-void require_image(const Cell& cell, const Tensor& x) {
-  UNDERTOW_CHECK(x.ndim() == 4, ShapeError,
-                 "{}: expected an input of 4 dimensions (batch, channels, height, width) but its shape is {}",
-                 cell.where(), x.shape().str());
-}
-
-ops::PoolOptions pool_options(const Cell& cell, const char* cls, IntPair kernel, IntPair stride,
-                              const std::string& mode, const Padding& padding, const Tensor& x) {
-  require_image(cell, x);
-  const Window w{pad_mode_of(cls, mode, padding), kernel, stride, 1, padding};
-  return {.kernel = {kernel.h, kernel.w}, .strides = {stride.h, stride.w}, .pads = pads_for(cell, w, x)};
-}
-
-template <typename Options>
-void check_pool(const char* cls, const Options& o) {
-  require_positive(cls, "kernel_size", o.kernel_size);
-  require_positive(cls, "stride", o.stride);
-  require_nchw(cls, o.data_format);
-  pad_mode_of(cls, o.pad_mode, o.padding);
-  UNDERTOW_CHECK(std::max(o.padding.top, o.padding.bottom) <= o.kernel_size.h / 2 &&
-                     std::max(o.padding.left, o.padding.right) <= o.kernel_size.w / 2,
-                 ValueError, "{}: padding must be at most half the kernel of {} x {} but is ({}, {}, {}, {})", cls,
-                 o.kernel_size.h, o.kernel_size.w, o.padding.top, o.padding.bottom, o.padding.left, o.padding.right);
-}
+Ints spatial(const Tensor& x) { return {x.shape().begin() + 2, x.shape().end()}; }
 
 }  // namespace
 
-// ---- Conv2d
-Conv2dCell::Conv2dCell(std::int64_t in_channels, std::int64_t out_channels, IntPair kernel_size, const Conv2dOptions& o)
-    : in_(in_channels), out_(out_channels), kernel_(kernel_size), options_(o) {
-  require_positive("Conv2d", "in_channels", in_);
-  require_positive("Conv2d", "out_channels", out_);
-  require_positive("Conv2d", "kernel_size", kernel_);
-  require_positive("Conv2d", "stride", o.stride);
-  require_positive("Conv2d", "dilation", o.dilation);
-  require_positive("Conv2d", "group", o.group);
-  require_nchw("Conv2d", o.data_format);
-  pad_mode_of("Conv2d", o.pad_mode, o.padding);
-  UNDERTOW_CHECK(in_ % o.group == 0 && out_ % o.group == 0, ValueError,
-                 "Conv2d: in_channels = {} and out_channels = {} must be multiples of group = {}", in_, out_, o.group);
-  const Shape shape{out_, in_ / o.group, kernel_.h, kernel_.w};
-  const double fan_in = static_cast<double>(shape[1] * kernel_.h * kernel_.w);
-  const Init weight = o.weight_init.or_else(common::HeUniform(std::sqrt(5.0)));
-  insert_param("weight", Parameter(common::initializer(weight, shape, o.dtype), "weight"));
-  if (o.has_bias) {
-    const Init bias = o.bias_init.or_else(common::Uniform(1.0 / std::sqrt(fan_in)));
-    insert_param("bias", Parameter(common::initializer(bias, Shape{out_}, o.dtype), "bias"));
-  }
+ConvCellBase::ConvCellBase(const char* cls, Spec spec, bool has_bias, const Init& weight, const Init& bias,
+                           const std::string& format, DType dtype)
+    : spec_(std::move(spec)) {
+  const Spec& s = spec_;
+  require_positive(cls, "in_channels", {s.in});
+  require_positive(cls, "out_channels", {s.out});
+  require_positive(cls, "kernel_size", s.kernel);
+  require_positive(cls, "stride", s.stride);
+  require_positive(cls, "dilation", s.dilation);
+  require_positive(cls, "group", {s.group});
+  UNDERTOW_CHECK(format == "NCHW" || (format == "NCDHW" && s.kernel.size() == 3), ValueError,
+                 "{}: data_format '{}' is not supported; use {}", cls, format, s.kernel.size() == 3 ? "NCDHW" : "NCHW");
+  UNDERTOW_CHECK(*std::min_element(s.padding.begin(), s.padding.end()) >= 0, ValueError,
+                 "{}: padding must not be negative but is ({})", cls, fmt::join(s.padding, ", "));
+  UNDERTOW_CHECK(s.in % s.group == 0 && s.out % s.group == 0, ValueError,
+                 "{}: in_channels = {} and out_channels = {} must be multiples of group = {}", cls, s.in, s.out,
+                 s.group);
+  const Ints some(s.kernel.size(), 1);
+  if (s.transposed)
+    ops::transposed_window(s.pad_mode, s.padding, s.output_padding, some, some, s.stride, s.dilation, cls);
+  else ops::window_pads(s.pad_mode, s.padding, some, some, some, some, cls);
+
+  Ints shape = s.transposed ? Ints{s.in, s.out / s.group} : Ints{s.out, s.in / s.group};
+  if (s.kernel.size() == 1) shape.push_back(1);
+  shape.insert(shape.end(), s.kernel.begin(), s.kernel.end());
+  double fan_in = static_cast<double>(shape[1]);
+  for (const auto k : s.kernel) fan_in *= static_cast<double>(k);
+  Init weight_init = weight.or_else(common::HeUniform(std::sqrt(5.0)));
+  if (s.kernel.size() == 1 && weight_init.kind() == Init::Kind::kTensor && weight_init.tensor().ndim() == 3)
+    weight_init = Init(ops::expand_dims(weight_init.tensor(), 2));
+  insert_param("weight", Parameter(common::initializer(weight_init, Shape(shape), dtype), "weight"));
+  if (has_bias)
+    insert_param("bias", Parameter(common::initializer(bias.or_else(common::Uniform(1.0 / std::sqrt(fan_in))),
+                                                       Shape{s.out}, dtype),
+                                   "bias"));
 }
 
-Tensor Conv2dCell::construct(const Tensor& x) {
-  require_image(*this, x);
-  const Parameter weight = get_param("weight");
-  UNDERTOW_CHECK(x.shape(1) == in_, ShapeError,
+Tensor ConvCellBase::construct(const Tensor& x) {
+  const Spec& s = spec_;
+  const auto rank = s.kernel.size();
+  Tensor weight = get_param("weight");
+  UNDERTOW_CHECK(x.ndim() == static_cast<int>(rank) + 2, ShapeError,
+                 "{}: expected an input of {} dimensions (batch, channels{}) but its shape is {}", where(), rank + 2,
+                 rank == 1   ? ", length"
+                 : rank == 2 ? ", height, width"
+                             : ", depth, height, width",
+                 x.shape().str());
+  UNDERTOW_CHECK(x.shape(1) == s.in, ShapeError,
                  "{}: the input must have in_channels = {} channels, but the input has shape {} and the weight {}",
-                 where(), in_, x.shape().str(), weight.shape().str());
-  const Window w{pad_mode_of("Conv2d", options_.pad_mode, options_.padding), kernel_, options_.stride,
-                 options_.dilation, options_.padding};
-  Tensor y = ops::conv2d(x, weight,
-                         {.strides = {w.stride.h, w.stride.w},
-                          .pads = pads_for(*this, w, x),
-                          .dilations = {w.dilation.h, w.dilation.w},
-                          .groups = options_.group});
-  if (const Parameter bias = get_param("bias"); bias.defined()) y = ops::add(y, ops::reshape(bias, {out_, 1, 1}));
-  return y;
+                 where(), s.in, x.shape().str(), weight.shape().str());
+  if (rank == 1) weight = ops::squeeze(weight, {2});
+  Tensor y;
+  if (s.transposed) {
+    y = transposed(x, weight);
+  } else {
+    const Ints pads = ops::window_pads(s.pad_mode, s.padding, spatial(x), s.kernel, s.stride, s.dilation, where());
+    for (std::size_t i = 0; i < rank; ++i)
+      UNDERTOW_CHECK(
+          x.shape(2 + static_cast<int>(i)) + pads[2 * i] + pads[2 * i + 1] >= (s.kernel[i] - 1) * s.dilation[i] + 1,
+          ShapeError,
+          "{}: a window of {} (dilation {}) does not fit into an input of shape {} with padding "
+          "({})",
+          where(), fmt::join(s.kernel, " x "), fmt::join(s.dilation, " x "), x.shape().str(), fmt::join(pads, ", "));
+    y = ops::conv(x, weight, {.strides = s.stride, .pads = pads, .dilations = s.dilation, .groups = s.group});
+  }
+  if (const Parameter bias = get_param("bias"); bias.defined()) {
+    Ints shape(rank + 1, 1);
+    shape[0] = s.out;
+    y = ops::add(y, ops::reshape(bias, shape));
+  }
+  if (!s.transposed || rank != 2) return y;
+  // In two dimensions MindSpore's output_padding is zeros around the result.
+  return ops::pad_last(y, {0, s.output_padding[1], 0, s.output_padding[0]}, "constant");
 }
 
-// ---- pooling
-MaxPool2dCell::MaxPool2dCell(const MaxPool2dOptions& options) : options_(options) { check_pool("MaxPool2d", options_); }
-
-Tensor MaxPool2dCell::construct(const Tensor& x) {
-  const auto& o = options_;
-  return ops::max_pool2d(x, pool_options(*this, "MaxPool2d", o.kernel_size, o.stride, o.pad_mode, o.padding, x));
-}
-
-AvgPool2dCell::AvgPool2dCell(const AvgPool2dOptions& options) : options_(options) { check_pool("AvgPool2d", options_); }
-
-Tensor AvgPool2dCell::construct(const Tensor& x) {
-  const auto& o = options_;
-  ops::PoolOptions pool = pool_options(*this, "AvgPool2d", o.kernel_size, o.stride, o.pad_mode, o.padding, x);
-  pool.count_include_pad = o.count_include_pad && pad_mode_of("AvgPool2d", o.pad_mode, o.padding) == PadMode::kPad;
-  return ops::avg_pool2d(x, pool);
+Tensor ConvCellBase::transposed(const Tensor& x, const Tensor& weight) const {
+  const Spec& s = spec_;
+  const bool two = s.kernel.size() == 2;
+  const auto w = ops::transposed_window(s.pad_mode, s.padding, two ? Ints{} : s.output_padding, spatial(x), s.kernel,
+                                        s.stride, s.dilation, where());
+  return ops::conv_transpose(
+      x, weight, {.strides = s.stride, .pads = w.pads, .dilations = s.dilation, .groups = s.group}, w.output);
 }
 
 }  // namespace undertow::nn

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -30,7 +32,12 @@ class Init {
     kXavierUniform,  // a gain
     kXavierNormal,
     kIdentity,
+    kSparse,           // a sigma, b part of the rows that is zero
+    kDirac,            // a groups
+    kOrthogonal,       // a gain
+    kVarianceScaling,  // a scale; fan; spread
     kTensor,
+    kFunction,
   };
 
   Init() = default;
@@ -41,19 +48,27 @@ class Init {
     requires std::is_arithmetic_v<T>
   Init(T value) : kind_(Kind::kConstant), a_(static_cast<double>(value)) {}
   Init(Tensor value) : kind_(Kind::kTensor), tensor_(std::move(value)) {}
-  Init(Kind kind, double a, double b = 0, double low = 0, double high = 0, bool fan_out = false)
-      : kind_(kind), fan_out_(fan_out), a_(a), b_(b), low_(low), high_(high) {}
+  enum class Fan : std::uint8_t { kIn, kOut, kAverage };
+  enum class Spread : std::uint8_t { kTruncatedNormal, kNormal, kUniform };
+  Init(Kind kind, double a, double b = 0, double low = 0, double high = 0, Fan fan = Fan::kIn, Spread spread = {})
+      : kind_(kind), fan_(fan), spread_(spread), a_(a), b_(b), low_(low), high_(high) {}
+  /// Calls the function with a tensor to fill: the one asked for, or a float32 one for half types.
+  explicit Init(std::function<void(const Tensor&)> fill)
+      : kind_(Kind::kFunction), fill_(std::make_shared<std::function<void(const Tensor&)>>(std::move(fill))) {}
 
   Kind kind() const { return kind_; }
+  const Tensor& tensor() const { return tensor_; }  ///< of kTensor
   bool is_set() const { return kind_ != Kind::kUnset; }
   const Init& or_else(const Init& other) const { return is_set() ? *this : other; }
 
  private:
   friend Tensor initializer(const Init&, const Shape&, DType);
   Kind kind_ = Kind::kUnset;
-  bool fan_out_ = false;
+  Fan fan_ = Fan::kIn;
+  Spread spread_ = Spread::kTruncatedNormal;
   double a_ = 0, b_ = 0, low_ = 0, high_ = 0;
   Tensor tensor_;
+  std::shared_ptr<std::function<void(const Tensor&)>> fill_;
 };
 
 Init Zero();
@@ -71,6 +86,23 @@ Init HeNormal(double negative_slope = 0, const std::string& mode = "fan_in",
               const std::string& nonlinearity = "leaky_relu");
 Init XavierUniform(double gain = 1);
 Init XavierNormal(double gain = 1);
+
+/// Rank 2: normal, with ceil(sparsity * rows) zeros at random places of each column.
+Init Sparse(double sparsity, double sigma = 0.01);
+/// Rank 3 to 5: the identity of a convolution, in each of `groups` equal parts of the outputs.
+Init Dirac(std::int64_t groups = 1);
+/// Orthonormal rows or columns, whichever are fewer, times gain (Saxe et al., 2013).
+Init Orthogonal(double gain = 1);
+/// Variance scale / fan, with mode "fan_in", "fan_out" or "fan_avg", from "truncated_normal", "untruncated_normal" or
+/// "uniform".
+Init VarianceScaling(double scale = 1, const std::string& mode = "fan_in",
+                     const std::string& distribution = "truncated_normal");
+
+/// Numbers of inputs and outputs of a weight [out, in, field...]; throws ValueError below 2 dimensions.
+std::pair<std::int64_t, std::int64_t> fan_in_and_fan_out(const Shape& shape);
+/// What keeps the variance through a nonlinearity: "linear", "sigmoid", "conv2d", ...: 1; "tanh": 5/3; "relu": sqrt(2);
+/// "leaky_relu": sqrt(2 / (1 + slope^2)).
+double gain_of(const std::string& nonlinearity, double negative_slope = 0.01);
 
 /// A new tensor. Draws depend on the global seed and on how many were made since it was set, on nothing else. A Tensor
 /// must have the shape asked for (ShapeError) and is converted to `dtype`.

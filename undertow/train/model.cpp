@@ -5,10 +5,12 @@
 #include <optional>
 
 #include "undertow/base/check.h"
+#include "undertow/data/pipeline.h"
 #include "undertow/runtime/context.h"
 #include "undertow/train/run.h"
 #include "undertow/train/sink.h"
 #include "undertow/train/train_step.h"
+#include "undertow/train/wrap.h"
 
 namespace undertow {
 
@@ -21,6 +23,19 @@ struct Model::Impl {
 
   /// In PYNATIVE mode without the sink every op runs by itself; everything else is compiled.
   static bool eager(bool sink) { return !sink && context().mode == PYNATIVE_MODE; }
+
+  struct Validation;
+  struct Evaluation {
+    std::vector<std::pair<std::string, double>> results;
+    std::optional<double> loss;  // in fit
+    bool stopped = false;
+  };
+  void check_rates(std::int64_t steps) const;
+  void train(const char* function, std::int64_t epoch, const data::Dataset& dataset, const TrainOptions& o,
+             const Validation* validation);
+  Evaluation evaluate(const data::Dataset& dataset, const EvalOptions& o, bool in_fit, std::int64_t epoch);
+  /// A cell of its own at each call: nothing here keeps it, so that cycles through it can be collected.
+  Ref<nn::Cell> train_network() const;
 
   void check_columns(const data::Dataset& dataset, const char* argument, bool pair) const {
     const std::vector<std::string> names = dataset.get_col_names();
@@ -55,21 +70,41 @@ const Ref<nn::OptimizerCell>& Model::optimizer() const { return impl_->optimizer
 const std::vector<nn::NamedMetric>& Model::metrics() const { return impl_->options.metrics; }
 void Model::request_stop() { impl_->stop = true; }
 
-void Model::train(std::int64_t epoch, const data::Dataset& train_dataset, const TrainOptions& o) {
-  Impl& m = *impl_;
-  UNDERTOW_CHECK(epoch > 0, ValueError, "Model.train: 'epoch' must be a positive number but is {}", epoch);
+/// Fit's evaluations: between the epochs of a training run.
+struct Model::Impl::Validation {
+  const data::Dataset& dataset;
+  const FitOptions& options;
+
+  bool due(std::int64_t epoch) const {
+    if (options.valid_epochs.empty()) return epoch % options.valid_frequency == 0;
+    return std::find(options.valid_epochs.begin(), options.valid_epochs.end(), epoch) != options.valid_epochs.end();
+  }
+};
+
+void Model::Impl::check_rates(std::int64_t steps) const {
+  const std::int64_t left = optimizer ? optimizer->steps_left() : -1;
+  UNDERTOW_CHECK(left < 0 || steps <= left, ValueError,
+                 "'learning_rate' of {} is a list of {} values, one a step, of which {} are used, but this run has {} "
+                 "steps",
+                 optimizer->cls_name(), optimizer->listed_steps(), optimizer->listed_steps() - left, steps);
+}
+
+void Model::Impl::train(const char* function, std::int64_t epoch, const data::Dataset& dataset, const TrainOptions& o,
+                        const Validation* validation) {
+  UNDERTOW_CHECK(epoch > 0, ValueError, "{}: 'epoch' must be a positive number but is {}", function, epoch);
   UNDERTOW_CHECK(o.initial_epoch >= 0 && o.initial_epoch < epoch, ValueError,
-                 "Model.train: 'initial_epoch' must be at least 0 and below 'epoch' = {}, but is {}", epoch,
+                 "{}: 'initial_epoch' must be at least 0 and below 'epoch' = {}, but is {}", function, epoch,
                  o.initial_epoch);
-  UNDERTOW_CHECK(o.sink_size == -1 || o.sink_size > 0, ValueError,
-                 "Model.train: 'sink_size' must be -1 or positive but is {}", o.sink_size);
-  const std::int64_t size = train::checked_size(train_dataset, "train_dataset");
+  UNDERTOW_CHECK(o.sink_size == -1 || o.sink_size > 0, ValueError, "{}: 'sink_size' must be -1 or positive but is {}",
+                 function, o.sink_size);
+  const std::int64_t size = train::checked_size(dataset, "train_dataset");
   UNDERTOW_CHECK(size > 0 || !o.dataset_sink_mode || o.sink_size > 0, ValueError,
-                 "Model.train: the size of 'train_dataset' is not known, so 'sink_size' must be given");
-  m.check_columns(train_dataset, "train_dataset", bool(m.loss_fn));
+                 "{}: the size of 'train_dataset' is not known, so 'sink_size' must be given", function);
+  check_columns(dataset, "train_dataset", bool(loss_fn));
 
   const std::int64_t per_epoch = o.dataset_sink_mode && o.sink_size > 0 ? o.sink_size : size;
   const std::int64_t epochs = epoch - o.initial_epoch;
+  if (per_epoch > 0) check_rates(epochs * per_epoch);
   data::PipelineOptions pipeline;
   if (size > 0) {
     const std::int64_t first = o.initial_epoch * per_epoch;
@@ -80,23 +115,24 @@ void Model::train(std::int64_t epoch, const data::Dataset& train_dataset, const 
     pipeline.num_epochs = o.dataset_sink_mode ? -1 : epochs;
   }
 
-  const train::TrainFlags flags({m.network, m.loss_fn, Ref<nn::Cell>(m.optimizer)}, true);
+  const train::TrainFlags flags({network, loss_fn, Ref<nn::Cell>(optimizer)}, true);
   CallbackParams p;
   p.mode = "train";
   p.epoch_num = epochs;
   p.batch_num = std::max<std::int64_t>(per_epoch, 0);
   p.dataset_sink_mode = o.dataset_sink_mode;
   p.sink_size = o.dataset_sink_mode ? per_epoch : -1;
-  p.network = p.train_network = m.network;
-  p.loss_fn = m.loss_fn;
-  p.optimizer = m.optimizer;
-  p.train_dataset = train_dataset;
+  p.network = network;
+  p.train_network = train_network();
+  p.loss_fn = loss_fn;
+  p.optimizer = optimizer;
+  p.train_dataset = dataset;
+  if (validation) p.valid_dataset = validation->dataset;
 
-  m.stop = false;
-  train::Run run(p, o.callbacks, o.poll, m.stop, Impl::eager(o.dataset_sink_mode));
-  run.make_step([&m] { return train::make_train_step(m.network, m.loss_fn, m.optimizer); }, m.network,
-                m.train_steps_run);
-  train::Feed feed(train_dataset, pipeline);
+  stop = false;
+  train::Run run(p, {o.callbacks, o.poll, eager(o.dataset_sink_mode)}, stop);
+  run.make_step([this] { return train::make_train_step(network, loss_fn, optimizer); }, network, train_steps_run);
+  train::Feed feed(dataset, pipeline);
   run.begin();
   for (std::int64_t e = o.initial_epoch; e < epoch && !run.stopped(); ++e) {
     p.cur_epoch_num = e + 1;
@@ -107,43 +143,53 @@ void Model::train(std::int64_t epoch, const data::Dataset& train_dataset, const 
       for (std::int64_t s = 0; (s < size || size < 0) && !run.stopped(); ++s)
         if (!run.command(feed.channel(), 1)) break;
     }
+    if (validation && validation->due(e + 1) && !stop) {
+      EvalOptions eval{o.callbacks, validation->options.valid_dataset_sink_mode, o.poll};
+      std::erase_if(eval.callbacks, [](const Ref<Callback>& c) { return !c->follows_fit_evaluation(); });
+      const Evaluation done = evaluate(validation->dataset, eval, true, e + 1);
+      p.metrics = p.eval_results = done.results;
+      if (done.loss) p.eval_results.emplace_back("eval_loss", *done.loss);
+      if (done.stopped) run.request_stop();
+    }
     run.epoch_end();
+    p.metrics.clear();
+    p.eval_results.clear();
   }
   run.end();
 }
 
-std::map<std::string, double> Model::eval(const data::Dataset& valid_dataset, const EvalOptions& o) {
-  Impl& m = *impl_;
-  UNDERTOW_CHECK(!m.options.metrics.empty(), ValueError, "Model.eval: the Model was made without 'metrics'");
-  const std::int64_t size = train::checked_size(valid_dataset, "valid_dataset");
-  m.check_columns(valid_dataset, "valid_dataset", m.loss_fn && !m.options.eval_network);
+Model::Impl::Evaluation Model::Impl::evaluate(const data::Dataset& dataset, const EvalOptions& o, bool in_fit,
+                                              std::int64_t epoch) {
+  const std::int64_t size = train::checked_size(dataset, "valid_dataset");
+  check_columns(dataset, "valid_dataset", loss_fn && !options.eval_network);
 
-  train::EvalStep step{m.network, m.loss_fn, m.options.eval_network, m.options.eval_indexes, {}, !o.callbacks.empty()};
+  train::EvalStep step{network, loss_fn, options.eval_network, options.eval_indexes, {}, !o.callbacks.empty()};
+  std::vector<nn::NamedMetric> metrics = options.metrics;
+  if (in_fit) metrics.emplace_back("eval_loss", nn::get_metric("loss"));
   std::vector<Ref<nn::Metric>> host;
-  for (const nn::NamedMetric& named : m.options.metrics) {
+  for (const nn::NamedMetric& named : metrics) {
     named.metric->clear();
     if (named.metric->traced()) step.traced.push_back(named.metric);
     else host.push_back(named.metric);
   }
   step.outputs = step.outputs || !host.empty();
 
-  const train::TrainFlags flags({m.network, m.loss_fn, m.options.eval_network}, false);
+  const train::TrainFlags flags({network, loss_fn, options.eval_network}, false);
   CallbackParams p;
   p.mode = "eval";
-  p.cur_epoch_num = 1;
+  p.cur_epoch_num = epoch;
   p.epoch_num = 1;
   p.batch_num = std::max<std::int64_t>(size, 0);
   p.dataset_sink_mode = o.dataset_sink_mode;
-  p.network = m.network;
-  p.eval_network = m.options.eval_network ? m.options.eval_network : m.network;
-  p.loss_fn = m.loss_fn;
-  p.optimizer = m.optimizer;
-  p.valid_dataset = valid_dataset;
+  p.network = network;
+  p.eval_network = options.eval_network ? options.eval_network : network;
+  p.loss_fn = loss_fn;
+  p.optimizer = optimizer;
+  p.valid_dataset = dataset;
 
-  m.stop = false;
-  train::Run run(p, o.callbacks, o.poll, m.stop, Impl::eager(o.dataset_sink_mode));
-  run.make_step([&step] { return train::make_eval_step(step); }, m.network, m.eval_steps_run);
-  train::Feed feed(valid_dataset, {});
+  train::Run run(p, {o.callbacks, o.poll, eager(o.dataset_sink_mode), in_fit}, stop);
+  run.make_step([&step] { return train::make_eval_step(step); }, network, eval_steps_run);
+  train::Feed feed(dataset, {});
   run.begin();
   run.epoch_begin();
   if (o.dataset_sink_mode && host.empty() && size > 0) {
@@ -151,18 +197,75 @@ std::map<std::string, double> Model::eval(const data::Dataset& valid_dataset, co
   } else {
     for (std::int64_t s = 0; (s < size || size < 0) && !run.stopped() && run.command(feed.channel(), 1); ++s) {
       if (host.empty()) continue;
-      const nn::EvalBatch batch = train::eval_batch(run.outputs(), m.options.eval_indexes, true);
+      const nn::EvalBatch batch = train::eval_batch(run.outputs(), options.eval_indexes, true);
       for (const Ref<nn::Metric>& metric : host) metric->update(batch);
     }
   }
-  std::map<std::string, double> results;
-  for (const nn::NamedMetric& named : m.options.metrics) {
-    results[named.name] = named.metric->eval();
-    p.metrics.emplace_back(named.name, results[named.name]);
+  Evaluation done;
+  for (const nn::NamedMetric& named : metrics) {
+    const double value = named.metric->eval();
+    if (in_fit && &named == &metrics.back()) done.loss = value;
+    else done.results.emplace_back(named.name, value);
   }
+  p.metrics = done.results;
   run.epoch_end();
   run.end();
-  return results;
+  done.stopped = run.stopped();
+  return done;
+}
+
+Ref<nn::Cell> Model::Impl::train_network() const {
+  Ref<nn::Cell> with_loss = network;
+  if (loss_fn) with_loss = nn::WithLossCell(network, loss_fn);
+  return optimizer ? Ref<nn::Cell>(nn::TrainOneStepCell(with_loss, optimizer)) : with_loss;
+}
+
+void Model::train(std::int64_t epoch, const data::Dataset& train_dataset, const TrainOptions& options) {
+  impl_->train("Model.train", epoch, train_dataset, options, nullptr);
+}
+
+void Model::fit(std::int64_t epoch, const data::Dataset& train_dataset, const data::Dataset& valid_dataset,
+                const FitOptions& options) {
+  UNDERTOW_CHECK(options.valid_frequency > 0, ValueError, "Model.fit: 'valid_frequency' must be positive but is {}",
+                 options.valid_frequency);
+  UNDERTOW_CHECK(!impl_->options.metrics.empty(), ValueError,
+                 "Model.fit: the Model was made without 'metrics', so there is nothing to evaluate");
+  train::checked_size(valid_dataset, "valid_dataset");
+  const Impl::Validation validation{valid_dataset, options};
+  const TrainOptions training{options.callbacks, options.dataset_sink_mode, options.sink_size, options.initial_epoch,
+                              options.poll};
+  impl_->train("Model.fit", epoch, train_dataset, training, &validation);
+}
+
+std::map<std::string, double> Model::eval(const data::Dataset& valid_dataset, const EvalOptions& o) {
+  UNDERTOW_CHECK(!impl_->options.metrics.empty(), ValueError, "Model.eval: the Model was made without 'metrics'");
+  impl_->stop = false;
+  const auto results = impl_->evaluate(valid_dataset, o, false, 1).results;
+  return {results.begin(), results.end()};
+}
+
+void Model::build(const data::Dataset* train_dataset, const data::Dataset* valid_dataset) {
+  Impl& m = *impl_;
+  const auto compile = [&](const data::Dataset& dataset, const char* argument, bool pair, bool training,
+                           const std::function<std::unique_ptr<runtime::StepFunction>()>& make) {
+    train::checked_size(dataset, argument);
+    m.check_columns(dataset, argument, pair);
+    const train::TrainFlags flags({m.network, m.loss_fn, m.options.eval_network, Ref<nn::Cell>(m.optimizer)}, training);
+    const data::Pipeline pipeline(dataset);
+    std::vector<runtime::ColumnType> types;
+    for (const data::ColumnSpec& s : pipeline.specs()) types.push_back({s.name, s.dtype, s.shape});
+    make()->compile(types);
+  };
+  if (train_dataset)
+    compile(*train_dataset, "train_dataset", bool(m.loss_fn), true,
+            [&m] { return train::make_train_step(m.network, m.loss_fn, m.optimizer); });
+  if (!valid_dataset) return;
+  UNDERTOW_CHECK(!m.options.metrics.empty(), ValueError, "Model.build: the Model was made without 'metrics'");
+  train::EvalStep step{m.network, m.loss_fn, m.options.eval_network, m.options.eval_indexes, {}, false};
+  for (const nn::NamedMetric& named : m.options.metrics)
+    if (named.metric->traced()) step.traced.push_back(named.metric);
+  compile(*valid_dataset, "valid_dataset", m.loss_fn && !m.options.eval_network, false,
+          [&step] { return train::make_eval_step(step); });
 }
 
 std::vector<Tensor> Model::predict(const std::vector<Tensor>& inputs) {

@@ -43,6 +43,16 @@ struct TrainOptions {
   std::int64_t initial_epoch = 0;
   PollHook poll;
 };
+/// When Model::fit evaluates: after every n-th epoch, or after these.
+struct FitOptions {
+  std::vector<Ref<Callback>> callbacks;
+  bool dataset_sink_mode = false;
+  std::int64_t sink_size = -1, initial_epoch = 0;
+  PollHook poll;
+  std::int64_t valid_frequency = 1;
+  std::vector<std::int64_t> valid_epochs;  ///< in place of valid_frequency
+  bool valid_dataset_sink_mode = false;
+};
 struct EvalOptions {
   std::vector<Ref<Callback>> callbacks;
   bool dataset_sink_mode = false;  ///< the whole pass is one host command
@@ -61,6 +71,13 @@ class Model {
   /// Trains up to epoch number `epoch`. Arguments and data are checked before anything changes. An error in a step
   /// leaves the state as it was after the step before.
   void train(std::int64_t epoch, const data::Dataset& train_dataset, const TrainOptions& options = {});
+  /// Trains, and evaluates after some epochs: callbacks find the results in eval_results (metrics and "eval_loss", the
+  /// mean loss over all rows) at the end of such an epoch. Callbacks that are written by users, and TimeMonitor, get
+  /// the on_eval hooks too.
+  void fit(std::int64_t epoch, const data::Dataset& train_dataset, const data::Dataset& valid_dataset,
+           const FitOptions& options = {});
+  /// Compiles the training step (and the evaluation step) for the datasets' batches; nothing is run.
+  void build(const data::Dataset* train_dataset, const data::Dataset* valid_dataset = nullptr);
   /// Results by metric name; every row counts once.
   std::map<std::string, double> eval(const data::Dataset& valid_dataset, const EvalOptions& options = {});
   /// The network's outputs in evaluation mode.

@@ -24,13 +24,13 @@ std::int64_t checked_size(const data::Dataset& dataset, const char* argument) {
                                dataset.get_batch_size(), why));
 }
 
-Run::Run(CallbackParams& params, const std::vector<Ref<Callback>>& callbacks, const PollHook& poll,
-         std::atomic<bool>& stop, bool eager)
+Run::Run(CallbackParams& params, const RunOptions& options, std::atomic<bool>& stop)
     : params_(params),
-      callbacks_(callbacks),
-      poll_(poll),
+      callbacks_(options.callbacks),
+      poll_(options.poll),
       stop_(stop),
-      eager_(eager),
+      eager_(options.eager),
+      nested_(options.nested),
       training_(params.mode == "train"),
       context_(&params),
       last_poll_(std::chrono::steady_clock::now()) {
@@ -78,7 +78,7 @@ void Run::each(Hook train, Hook eval) {
 }
 
 void Run::begin() {
-  for (; entered_ < callbacks_.size(); ++entered_) callbacks_[entered_]->enter();
+  for (; !nested_ && entered_ < callbacks_.size(); ++entered_) callbacks_[entered_]->enter();
   each(&Callback::on_train_begin, &Callback::on_eval_begin);
 }
 
@@ -98,6 +98,7 @@ bool Run::command(runtime::Channel& channel, std::int64_t steps) {
   params_.cur_step_num += steps;
   if (!callbacks_.empty()) {
     params_.step_losses.clear();
+    params_.step_learning_rates.clear();
     each(&Callback::on_train_step_begin, &Callback::on_eval_step_begin);
     refresh_step();
   }
@@ -146,6 +147,7 @@ void Run::run_steps(runtime::Channel& channel, std::int64_t steps) {
 void Run::take_records() {
   for (const backend::StepRecord& r : result_.records) {
     params_.step_losses.push_back(r.loss);
+    params_.step_learning_rates.push_back(r.learning_rate);
     params_.wait_seconds += static_cast<double>(r.wait_ns) * 1e-9;
   }
 }

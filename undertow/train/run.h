@@ -13,6 +13,14 @@
 
 namespace undertow::train {
 
+/// What a run reports to and listens to.
+struct RunOptions {
+  std::vector<Ref<Callback>> callbacks;
+  PollHook poll;
+  bool eager = false;
+  bool nested = false;  ///< inside another run, which has entered the callbacks and leaves them
+};
+
 /// Number of batches; -1 where a source gives its rows only once. Throws ValueError with the numbers for 0 batches.
 std::int64_t checked_size(const data::Dataset& dataset, const char* argument);
 
@@ -20,8 +28,7 @@ class Run {
  public:
   using MakeStep = std::function<std::unique_ptr<runtime::StepFunction>()>;
 
-  Run(CallbackParams& params, const std::vector<Ref<Callback>>& callbacks, const PollHook& poll,
-      std::atomic<bool>& stop, bool eager);
+  Run(CallbackParams& params, const RunOptions& options, std::atomic<bool>& stop);
   ~Run();  ///< exit() of the callbacks that were entered
   Run(const Run&) = delete;
 
@@ -35,6 +42,8 @@ class Run {
   void epoch_end();
   void end();
 
+  /// As request_stop of a callback.
+  void request_stop() { context_.request_stop(); }
   bool stopped() const { return stop_ || context_.get_stop_requested(); }
   /// Of the last step.
   const std::vector<Tensor>& outputs() const { return result_.outputs; }
@@ -53,7 +62,7 @@ class Run {
   std::size_t entered_ = 0;
   PollHook poll_;
   std::atomic<bool>& stop_;
-  bool eager_, training_;
+  bool eager_, nested_, training_;
   RunContext context_;
 
   MakeStep make_;

@@ -5,22 +5,14 @@
 #include "undertow/train/optimizer.h"
 
 namespace undertow::nn {
-namespace {
 
-void require_non_negative(const char* cls, const char* argument, double value) {
-  UNDERTOW_CHECK(value >= 0, ValueError, "{}: '{}' must be at least 0 but is {}", cls, argument, value);
-}
-
-}  // namespace
-
-SGDCell::SGDCell(std::vector<Parameter> params, const SGDOptions& o)
-    : OptimizerCell("SGD", std::move(params), {o.learning_rate, o.weight_decay, o.loss_scale}), options_(o) {
-  require_non_negative("SGD", "momentum", o.momentum);
-  require_non_negative("SGD", "dampening", o.dampening);
+SGDCell::SGDCell(const Params& params, const SGDOptions& o)
+    : OptimizerCell("SGD", params, o.learning_rate, o.weight_decay, o.loss_scale), options_(o) {
+  check(o.momentum >= 0, "momentum", "at least 0", o.momentum);
+  check(o.dampening >= 0, "dampening", "at least 0", o.dampening);
   UNDERTOW_CHECK(!o.nesterov || (o.momentum > 0 && o.dampening == 0), ValueError,
                  "SGD: nesterov needs 'momentum' > 0 and 'dampening' 0, but they are {} and {}", o.momentum,
                  o.dampening);
-  decay_all_ = true;
   scalar_state("momentum", o.momentum);
   accum_ = slots("accum");
   stat_ = slots("stat", 1);
@@ -41,15 +33,13 @@ void SGDCell::construct_update(const std::vector<Tensor>& grads) {
       ops::assign(accum_[i], v);
       ops::assign(stat_[i], ops::zeros_like(stat_[i]));
     }
-    ops::assign(p, ops::sub(p, ops::mul(lr(), step)));
+    ops::assign(p, ops::sub(p, ops::mul(lr(i), step)));
   }
 }
 
-MomentumCell::MomentumCell(std::vector<Parameter> params, double learning_rate, double momentum,
-                           const MomentumOptions& o)
-    : OptimizerCell("Momentum", std::move(params), {learning_rate, o.weight_decay, o.loss_scale}),
-      nesterov_(o.use_nesterov) {
-  require_non_negative("Momentum", "momentum", momentum);
+MomentumCell::MomentumCell(const Params& params, const Rate& learning_rate, double momentum, const MomentumOptions& o)
+    : OptimizerCell("Momentum", params, learning_rate, o.weight_decay, o.loss_scale), nesterov_(o.use_nesterov) {
+  check(momentum >= 0, "momentum", "at least 0", momentum);
   scalar_state("momentum", momentum);
   moments_ = slots("moments");
 }
@@ -61,7 +51,7 @@ void MomentumCell::construct_update(const std::vector<Tensor>& grads) {
     const Tensor v = ops::add(ops::mul(momentum, moments_[i]), grads[i]);
     const Tensor step = nesterov_ ? ops::add(grads[i], ops::mul(momentum, v)) : v;
     ops::assign(moments_[i], v);
-    ops::assign(p, ops::sub(p, ops::mul(lr(), step)));
+    ops::assign(p, ops::sub(p, ops::mul(lr(i), step)));
   }
 }
 

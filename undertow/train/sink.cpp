@@ -14,7 +14,12 @@ namespace {
 
 std::vector<runtime::ColumnType> as_types(std::span<const data::ColumnSpec> specs) {
   std::vector<runtime::ColumnType> types;
-  for (const data::ColumnSpec& s : specs) types.push_back({s.name, s.dtype, s.shape});
+  for (const data::ColumnSpec& s : specs) {
+    if (s.text)
+      throw TypeError("column '" + s.name +
+                      "' holds texts, which a network cannot take; leave it out with project(), or map it to numbers");
+    types.push_back({s.name, s.dtype, s.shape});
+  }
   return types;
 }
 

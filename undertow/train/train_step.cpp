@@ -5,6 +5,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/ops/ops.h"
+#include "undertow/train/padding_advice.h"
 
 namespace undertow::train {
 namespace {
@@ -36,17 +37,23 @@ std::vector<Tensor> evaluate(const EvalStep& s, const std::vector<Tensor>& colum
 std::unique_ptr<runtime::StepFunction> make_train_step(const Ref<nn::Cell>& network, const Ref<nn::Cell>& loss_fn,
                                                        const Ref<nn::OptimizerCell>& optimizer) {
   auto build = [network, loss_fn, optimizer](runtime::Trace& trace, const std::vector<Tensor>& columns) {
-    Tensor loss;
-    if (loss_fn) loss = first_tensor(loss_fn->call({network->call({columns[0]}), columns[1]}), *loss_fn, "the loss");
-    else loss = first_tensor(network->call(as_values(columns)), *network, "the loss");
+    const std::vector<Tensor> inputs = loss_fn ? std::vector<Tensor>{columns[0]} : columns;
+    Value output;
+    {
+      const TracedCall traced(network, inputs);
+      output = network->call(as_values(inputs));
+    }
+    const Tensor loss = loss_fn ? first_tensor(loss_fn->call({output, columns[1]}), *loss_fn, "the loss")
+                                : first_tensor(output, *network, "the loss");
     if (optimizer) {
       const std::vector<Parameter>& params = optimizer->parameters();
+      optimizer->record_lr();
       optimizer->update(trace.gradients(loss, {params.begin(), params.end()}));
     }
     return std::vector<Tensor>{loss};
   };
   auto step = std::make_unique<runtime::StepFunction>("train:" + network->cls_name(), std::move(build), true);
-  if (optimizer) step->learning_rate = optimizer->learning_rate();
+  if (optimizer) step->learning_rate = optimizer->recorded_lr();
   return step;
 }
 
