@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // nn.Cell: attributes that register themselves, calls, garbage collection, and the tree of names.
+#include <algorithm>
 #include <cstring>
 
 #include "python/src/cells.h"
+#include "python/src/control.h"
 #include "undertow/base/check.h"
 #include "undertow/runtime/trace.h"
 
@@ -51,6 +53,7 @@ class ConstructScope {
 
  private:
   runtime::ScopeName name_;
+  PrintScope prints_;
 };
 
 bool compiling() {
@@ -82,11 +85,31 @@ bool holds_cell(PyObject* value) {
   return false;
 }
 
+PyTypeObject* parameter_tuple_type() {
+  static PyTypeObject* type = reinterpret_cast<PyTypeObject*>(
+      nb::object(nb::module_::import_("undertow.common.parameter").attr("ParameterTuple")).release().ptr());
+  return type;
+}
+
+/// The items of a ParameterTuple stand in the cell under their own names; those without one are numbered.
+void register_parameters(Cell& cell, nb::handle tuple) {
+  int number = 1;
+  for (nb::handle item : nb::borrow<nb::tuple>(tuple)) {
+    const Parameter p = Parameter::of(*unwrap(item));
+    if (p.name().empty() || p.name().starts_with(nn::kGeneratedName)) p.set_name(fmt::format("Parameter${}", number++));
+    cell.insert_param(p.name(), p);
+  }
+}
+
 void register_attribute(Cell& cell, PyObject* self, const std::string& name, PyObject* value) {
   const Tensor* tensor = value ? unwrap(value) : nullptr;
   if (tensor && tensor->is_parameter()) {
     const Parameter before = cell.get_param(name);
     if (!before.defined() || before.impl() != tensor->impl()) cell.insert_param(name, Parameter::of(*tensor));
+    return;
+  }
+  if (value && PyTuple_Check(value) && Py_TYPE(value) == parameter_tuple_type()) {
+    register_parameters(cell, value);
     return;
   }
   if (value && nb::isinstance<Cell>(value)) {
@@ -164,6 +187,38 @@ PyObject* cell_getattro(PyObject* self, PyObject* name) {
   return found;
 }
 
+/// A gradient of the user's own would be passed over in silence.
+void refuse_bprop(PyObject* self) {
+  static PyObject* name = PyUnicode_InternFromString("bprop");
+  if (!_PyType_Lookup(Py_TYPE(self), name)) return;
+  PyErr_Format(
+      PyExc_NotImplementedError,
+      "%s defines bprop, but gradients written by users are not supported yet: gradients follow from construct",
+      Py_TYPE(self)->tp_name);
+  throw nb::python_error();
+}
+
+/// Inputs of a C++ cell by position and by name; those left out in between are None.
+std::vector<Value> inputs_of(const Cell& cell, PyObject* args, PyObject* kwargs) {
+  std::vector<Value> values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(to_value(PyTuple_GET_ITEM(args, i)));
+  if (!kwargs || !PyDict_GET_SIZE(kwargs)) return values;
+  const std::vector<std::string> names = cell.input_names();
+  const std::size_t by_position = values.size();
+  for (auto [key, item] : nb::borrow<nb::dict>(kwargs)) {
+    const auto name = nb::cast<std::string>(key);
+    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at == names.size())
+      throw TypeError(
+          names.empty() ? fmt::format("{} takes its inputs by position, got '{}'", cell.where(), name)
+                        : fmt::format("{} has no input '{}'; it takes {}", cell.where(), name, fmt::join(names, ", ")));
+    UNDERTOW_CHECK(at >= by_position, TypeError, "{} got its input '{}' twice", cell.where(), name);
+    if (values.size() <= at) values.resize(at + 1);
+    values[at] = to_value(item);
+  }
+  return values;
+}
+
 PyObject* cell_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   Cell* cell = cell_of(self);
   if (!cell) {
@@ -173,22 +228,36 @@ PyObject* cell_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   try {
     ConstructScope scope(*cell);
     PyObject* result = nullptr;
-    if (override_of(self, "construct")) {
+    if (cell->has_hooks()) {
+      std::vector<Value> values;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(to_value(PyTuple_GET_ITEM(args, i)));
+      const nb::handle named(kwargs);
+      result = from_value(cell->call_hooked(std::move(values),
+                                            [&](const std::vector<Value>& given) {
+                                              if (!override_of(self, "construct")) return cell->construct_values(given);
+                                              nb::list items;
+                                              for (const Value& v : given) items.append(from_value(v));
+                                              const nb::object method =
+                                                  nb::steal(PyObject_GetAttr(self, construct_name));
+                                              if (!method.is_valid()) throw nb::python_error();
+                                              const nb::object out = nb::steal(
+                                                  PyObject_Call(method.ptr(), nb::tuple(items).ptr(), named.ptr()));
+                                              if (!out.is_valid()) throw nb::python_error();
+                                              return to_value(out);
+                                            }))
+                   .release()
+                   .ptr();
+    } else if (override_of(self, "construct")) {
+      refuse_bprop(self);
       const nb::object method = nb::steal(PyObject_GetAttr(self, construct_name));
       if (method.is_valid()) result = PyObject_Call(method.ptr(), args, kwargs);
     } else {
-      if (kwargs && PyDict_GET_SIZE(kwargs)) {
-        PyErr_Format(PyExc_TypeError, "%s takes its inputs by position", Py_TYPE(self)->tp_name);
-      } else {
-        std::vector<Value> values;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(to_value(PyTuple_GET_ITEM(args, i)));
-        try {
-          result = from_value(cell->construct_values(values)).release().ptr();
-        } catch (const Error& e) {
-          const std::string line = user_line();
-          if (line.empty() || std::string_view(e.what()).find(line) != std::string_view::npos) throw;
-          e.rethrow_with("at " + line);
-        }
+      try {
+        result = from_value(cell->construct_values(inputs_of(*cell, args, kwargs))).release().ptr();
+      } catch (const Error& e) {
+        const std::string line = user_line();
+        if (line.empty() || std::string_view(e.what()).find(line) != std::string_view::npos) throw;
+        e.rethrow_with("at " + line);
       }
     }
     if (!result) scope.failed();
@@ -221,8 +290,6 @@ PyType_Slot cell_slots[] = {
     {Py_tp_setattro, reinterpret_cast<void*>(cell_setattro)}, {Py_tp_getattro, reinterpret_cast<void*>(cell_getattro)},
     {Py_tp_call, reinterpret_cast<void*>(cell_call)},         {Py_tp_traverse, reinterpret_cast<void*>(cell_traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(cell_clear)},       {0, nullptr}};
-
-nb::object ordered_dict() { return nb::module_::import_("collections").attr("OrderedDict")(); }
 
 }  // namespace
 
@@ -289,11 +356,13 @@ PyObject* override_of(PyObject* self, const char* name) {
 }
 
 Value call_construct(PyObject* self, const std::vector<Value>& args) {
+  refuse_bprop(self);
   nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
   for (std::size_t i = 0; i < args.size(); ++i)
     PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), from_value(args[i]).release().ptr());
   const nb::object method = nb::steal(PyObject_GetAttr(self, construct_name));
   if (!method.is_valid()) throw nb::python_error();
+  const PrintScope prints;
   const nb::object result = nb::steal(PyObject_Call(method.ptr(), tuple.ptr(), nullptr));
   if (!result.is_valid()) throw nb::python_error();
   return to_value(result);
@@ -327,133 +396,18 @@ void bind_cell(nb::module_& m) {
       "What networks are built of: derive from it, create parameters and child cells in __init__, and write what it "
       "computes in `construct`. Attributes that are Parameters or Cells register themselves.");
   c.def(
-      "__init__", [](nb::pointer_and_handle<Cell> self, bool, nb::handle) { construct_cell<Cell>(self); },
+      "__init__",
+      [](nb::pointer_and_handle<Cell> self, bool auto_prefix, nb::handle) {
+        construct_cell<Cell>(self);
+        self.p->set_auto_prefix(auto_prefix);
+      },
       "auto_prefix"_a = true, "flags"_a.none() = nb::none());
-  c.def("construct", [](Cell& self, const nb::args& args) {
-    std::vector<Value> values;
-    for (nb::handle a : args) values.push_back(to_value(a));
-    return from_value(self.Cell::construct_values(values));
+  c.def("construct", [](const Cell& self, const nb::args&, const nb::kwargs&) {
+    throw nb::attribute_error(fmt::format("{} has no construct: define construct(self, ...)", self.cls_name()).c_str());
   });
   native_method = Py_TYPE(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(c.ptr()), construct_name));
 
-  c.def_prop_rw("training", &Cell::training, [](Cell& self, bool mode) { self.set_train(mode); })
-      .def_prop_ro("cls_name", [](const Cell& self) { return self.cls_name(); })
-      .def_prop_ro("param_prefix", [](const Cell& self) { return self.attribute_name(); })
-      .def(
-          "set_train",
-          [](nb::handle self, bool mode) {
-            nb::inst_ptr<Cell>(self)->set_train(mode);
-            return nb::borrow(self);
-          },
-          "mode"_a = true, "Training (True) or evaluation for this cell and all below; returns the cell.")
-      .def(
-          "set_grad", [](nb::handle self, bool) { return nb::borrow(self); }, "requires_grad"_a = true)
-      .def("set_requires_grad", &Cell::set_requires_grad, "value"_a)
-      .def_prop_ro("version", &Cell::version)
-      .def(
-          "parameters_and_names",
-          [](const Cell& self, const std::string& prefix, bool expand) {
-            auto all = self.parameters_and_names(expand);
-            if (!prefix.empty())
-              for (auto& [name, _] : all) name.insert(0, prefix + ".");
-            return nb::iter(nb::cast(all));
-          },
-          "name_prefix"_a = "", "expand"_a = true, "(name, Parameter) of this cell and all below, each once.")
-      .def(
-          "get_parameters",
-          [](const Cell& self, bool expand) { return nb::iter(nb::cast(self.get_parameters(expand))); },
-          "expand"_a = true)
-      .def(
-          "trainable_params",
-          [](const Cell& self, bool recurse) {
-            auto all = self.get_parameters(recurse);
-            std::erase_if(all, [](const Parameter& p) { return !p.requires_grad(); });
-            return all;
-          },
-          "recurse"_a = true, "A list of the parameters that are trained.")
-      .def(
-          "untrainable_params",
-          [](const Cell& self, bool recurse) {
-            auto all = self.get_parameters(recurse);
-            std::erase_if(all, [](const Parameter& p) { return p.requires_grad(); });
-            return all;
-          },
-          "recurse"_a = true)
-      .def(
-          "parameters_dict",
-          [](const Cell& self, bool recurse) {
-            nb::object dict = ordered_dict();
-            for (const Parameter& p : self.get_parameters(recurse)) dict[p.name().c_str()] = wrap(p);
-            return dict;
-          },
-          "recurse"_a = true)
-      .def(
-          "cells_and_names",
-          [](Cell& self, nb::handle, const std::string& prefix) {
-            auto all = self.cells_and_names();
-            if (!prefix.empty())
-              for (auto& [name, _] : all) name.insert(0, name.empty() ? prefix : prefix + ".");
-            return nb::iter(nb::cast(all));
-          },
-          "cells"_a.none() = nb::none(), "name_prefix"_a = "",
-          "(name, Cell) of this cell ('') and all below, each once.")
-      .def(
-          "cells",
-          [](const Cell& self) {
-            nb::list out;
-            for (const auto& [_, child] : self.children()) out.append(nb::cast(child));
-            return out;
-          },
-          "The direct children.")
-      .def(
-          "name_cells",
-          [](const Cell& self) {
-            nb::object dict = ordered_dict();
-            for (const auto& [name, child] : self.children()) dict[name.c_str()] = nb::cast(child);
-            return dict;
-          },
-          "The direct children by name.")
-      .def(
-          "insert_child_to_cell",
-          [](nb::handle self, const std::string& name, nb::handle child) {
-            if (!nb::isinstance<Cell>(child))
-              throw TypeError(fmt::format("insert_child_to_cell: '{}' is not a Cell", name));
-            nb::setattr(self, name.c_str(), child);
-          },
-          "child_name"_a, "child_cell"_a)
-      .def(
-          "insert_param_to_cell",
-          [](nb::handle self, const std::string& name, nb::handle p, bool) {
-            const Tensor* t = unwrap(p);
-            if (!t || !t->is_parameter())
-              throw TypeError(fmt::format("insert_param_to_cell: '{}' is not a Parameter", name));
-            nb::setattr(self, name.c_str(), p);
-          },
-          "param_name"_a, "param"_a, "check_name_contain_dot"_a = true)
-      .def(
-          "apply",
-          [](nb::handle self, nb::callable f) {
-            for (const auto& [_, child] : nb::inst_ptr<Cell>(self)->children()) nb::cast(child).attr("apply")(f);
-            f(self);
-            return nb::borrow(self);
-          },
-          "fn"_a, "Calls fn on all cells below and then on this one; returns the cell.")
-      .def(
-          "update_parameters_name",
-          [](Cell& self, const std::string& prefix, bool recurse) {
-            for (const Parameter& p : self.get_parameters(recurse)) p.set_name(prefix + p.name());
-          },
-          "prefix"_a = "", "recurse"_a = true)
-      .def("extend_repr", [](const Cell&) { return ""; })
-      .def("__dir__",
-           [](nb::handle self) {
-             nb::object names = nb::handle(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__dir__")(self);
-             for (const auto& [name, _] : nb::inst_ptr<Cell>(self)->own_params()) names.attr("append")(name);
-             for (const auto& [name, _] : nb::inst_ptr<Cell>(self)->children()) names.attr("append")(name);
-             return names;
-           })
-      .def("__repr__",
-           [](nb::handle self) { return nb::module_::import_("undertow._format").attr("cell_repr")(self); });
+  bind_cell_methods(c);
 }
 
 }  // namespace undertow::python

@@ -77,14 +77,30 @@ nb::class_<T, Parent, PyCell<T>> cell_class(nb::module_& m, const char* name, co
 
 /// Constructs in place: the derivable class for instances of Python classes, else the plain one.
 template <typename T, typename... Args>
-void construct_cell(const nb::pointer_and_handle<T>& self, Args&&... args) {
+void construct_plain(const nb::pointer_and_handle<T>& self, Args&&... args) {
   if (nb::inst_python_derived(self.h)) new (self.p) PyCell<T>(std::forward<Args>(args)...);
   else new (self.p) T(std::forward<Args>(args)...);
 }
 
+/// The same, of a cell that copy.deepcopy can make anew: for arguments that are values.
+template <typename T, typename... Args>
+void construct_cell(const nb::pointer_and_handle<T>& self, const Args&... args) {
+  nn::Cell::Maker maker = [args...](void* memory, bool derived) {
+    if (derived) new (memory) PyCell<T>(args...);
+    else new (memory) T(args...);
+  };
+  maker(self.p, nb::inst_python_derived(self.h));
+  self.p->set_maker(std::move(maker));
+}
+
 void bind_cell(nb::module_& m);
+void bind_cell_methods(nb::class_<nn::Cell, PyCell<nn::Cell>>& c);
 void bind_layers(nb::module_& m);
 void bind_losses(nb::module_& m, nb::module_& nn);
 void bind_optimizers(nb::module_& m);
+void bind_serialization(nb::module_& m);
+void bind_schedules(nb::module_& m);
+void bind_callbacks(nb::module_& m);
+void bind_metrics(nb::module_& m);
 
 }  // namespace undertow::python

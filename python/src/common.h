@@ -38,6 +38,8 @@ struct ParameterObject : TensorObject {
   using TensorObject::TensorObject;
 };
 
+void set_parameter_type(PyTypeObject* type);
+
 /// The Python object of a tensor (new reference); None for an undefined one.
 nb::object wrap(const Tensor& tensor);
 /// The tensor in a Python Tensor or Parameter, or null.
@@ -176,6 +178,7 @@ void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_tensor_methods(nb::module_& m);
+void bind_parameter(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_ops_nn(nb::module_& m);
 void bind_runtime(nb::module_& m);

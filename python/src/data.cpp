@@ -5,13 +5,12 @@
 
 #include "python/src/data_sources.h"
 #include "undertow/base/check.h"
-#include "undertow/data/transforms.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::python {
 namespace {
 
 using data::Dataset;
-using MapPtr = std::shared_ptr<data::MapOp>;
 using SamplerPtr = std::shared_ptr<const data::Sampler>;
 using NoGil = nb::call_guard<nb::gil_scoped_release>;
 
@@ -19,18 +18,44 @@ using NoGil = nb::call_guard<nb::gil_scoped_release>;
 struct SamplerHandle {
   SamplerPtr sampler;
 };
-struct MapHandle {
-  MapPtr op;
+
+struct CollateHandle {
+  std::shared_ptr<data::CollateOp> op;
 };
 
+/// From {column: (shape or None, value)}; extents of the shape may be None.
+data::PadInfo pad_info(const nb::dict& padding) {
+  data::PadInfo info;
+  for (const auto& [column, how] : padding) {
+    data::Padding p;
+    const nb::tuple pair = nb::cast<nb::tuple>(how);
+    if (!pair[0].is_none()) {
+      p.shape.emplace();
+      for (nb::handle d : nb::cast<nb::list>(nb::list(pair[0])))
+        p.shape->push_back(d.is_none() ? -1 : nb::cast<std::int64_t>(d));
+    }
+    if (PyUnicode_Check(pair[1].ptr())) p.text = nb::cast<std::string>(pair[1]);
+    else p.value = nb::cast<double>(pair[1]);
+    info.emplace(nb::cast<std::string>(column), std::move(p));
+  }
+  return info;
+}
+
 data::SourceOptions source_options(std::optional<bool> shuffle, int workers, std::int64_t samples, int shards,
-                                   int shard, std::optional<SamplerHandle> sampler) {
-  return {shuffle, workers, samples, shards, shard, sampler ? sampler->sampler : nullptr};
+                                   int shard, std::optional<SamplerHandle> sampler, int mode) {
+  return {shuffle,
+          workers,
+          samples,
+          shards,
+          shard,
+          sampler ? sampler->sampler : nullptr,
+          static_cast<data::ShuffleMode>(mode)};
 }
 
 /// A copy for small columns, the memory itself for large ones.
 nb::object column(const Tensor& t, bool numpy) {
   constexpr std::size_t kCopyBelow = std::size_t{1} << 16;
+  if (data::is_text(t)) return column_array(t);  // a Tensor holds numbers
   if (!numpy) return wrap(t);
   return t.nbytes() < kCopyBelow || t.dtype() == DType::kBFloat16 ? to_numpy(t) : numpy_view(t);
 }
@@ -87,11 +112,40 @@ class Iterator {
 
 void bind_dataset(nb::module_& m) {
   nb::class_<Dataset> c(m, "Dataset");
-  c.def("batch", [](const Dataset& d, std::int64_t n, bool drop,
-                    int workers) { return d.batch(n, {.drop_remainder = drop, .num_parallel_workers = workers}); })
+  nb::class_<CollateHandle>(m, "Collate");
+  m.def("python_batch", [](nb::callable f, std::vector<int> inputs, int outputs, std::vector<int> place,
+                           std::vector<std::string> names) {
+    return CollateHandle{python_batch(std::move(f), std::move(inputs), outputs, std::move(place), std::move(names))};
+  });
+  c.def(
+       "batch",
+       [](const Dataset& d, nb::object size, bool drop, int workers, std::optional<CollateHandle> collate,
+          std::vector<std::string> names) {
+         data::BatchOptions o{.drop_remainder = drop, .num_parallel_workers = workers};
+         if (collate) o.collate = collate->op;
+         o.output_columns = std::move(names);
+         if (PyCallable_Check(size.ptr())) o.batch_size = python_batch_size(nb::borrow<nb::callable>(size));
+         return d.batch(o.batch_size ? 1 : nb::cast<std::int64_t>(size), o);
+       },
+       "size"_a, "drop"_a, "workers"_a, "collate"_a.none() = nb::none(), "names"_a = std::vector<std::string>())
+      .def("padded_batch",
+           [](const Dataset& d, std::int64_t n, nb::dict padding, bool drop, int workers) {
+             return d.padded_batch(n, pad_info(padding), {.drop_remainder = drop, .num_parallel_workers = workers});
+           })
+      .def(
+          "bucket_batch",
+          [](const Dataset& d, const std::vector<std::string>& columns, std::vector<std::int64_t> boundaries,
+             std::vector<std::int64_t> sizes, nb::object length, nb::dict padding, bool to_boundary, bool drop) {
+            data::BucketOptions o{std::move(boundaries), std::move(sizes), {}, pad_info(padding), to_boundary, drop};
+            if (!length.is_none()) o.length = python_length(nb::borrow<nb::callable>(length));
+            return d.bucket_batch_by_length(columns, o);
+          },
+          "columns"_a, "boundaries"_a, "sizes"_a, "length"_a.none(), "padding"_a, "to_boundary"_a, "drop"_a)
+      .def("cache", &Dataset::cache)
+      .def("classes", &Dataset::classes)
       .def("map", [](const Dataset& d, const MapHandle& op, std::vector<std::string> in, std::vector<std::string> out,
                      int workers) { return d.map(op.op, {std::move(in), std::move(out), workers}); })
-      .def("shuffle", &Dataset::shuffle)
+      .def("shuffle", [](const Dataset& d, std::int64_t n) { return d.shuffle(n); })
       .def("repeat", &Dataset::repeat)
       .def("take", &Dataset::take)
       .def("skip", &Dataset::skip)
@@ -106,7 +160,7 @@ void bind_dataset(nb::module_& m) {
                  [keep](const data::Row& row) {
                    nb::gil_scoped_acquire gil;
                    nb::list args;
-                   for (const Tensor& t : row) args.append(to_numpy(t));
+                   for (const Tensor& t : row) args.append(column_array(t));
                    const nb::object result = keep->get()(*args);
                    const int truth = PyObject_IsTrue(result.ptr());
                    if (truth < 0) throw nb::python_error();
@@ -120,14 +174,18 @@ void bind_dataset(nb::module_& m) {
       .def("get_batch_size", &Dataset::get_batch_size)
       .def("get_repeat_count", &Dataset::get_repeat_count)
       .def("get_col_names", &Dataset::get_col_names)
-      .def("output_shapes", &Dataset::output_shapes, NoGil())
-      .def("output_types", [](const Dataset& d) {
-        std::vector<DType> types;
+      .def("specs", [](const Dataset& d) {
+        std::vector<data::ColumnSpec> specs;
         {
           nb::gil_scoped_release release;
-          types = d.output_types();
+          specs = d.describe();
         }
-        return types;
+        nb::list out;  // (dtype, shape, whether it is of texts); texts without their width
+        for (const data::ColumnSpec& s : specs) {
+          const Shape shape = s.text ? Shape(std::span(s.shape.begin(), s.shape.end() - 1)) : s.shape;
+          out.append(nb::make_tuple(s.dtype, shape, s.text));
+        }
+        return out;
       });
   nb::class_<Iterator>(m, "Iterator")
       .def(nb::init<const Dataset&, std::int64_t, bool, bool>())
@@ -145,12 +203,12 @@ void bind_sources(nb::module_& m) {
       .def(
           "__init__",
           [](data::SourceOptions* self, std::optional<bool> shuffle, int workers, std::int64_t samples, int shards,
-             int shard, std::optional<SamplerHandle> sampler) {
+             int shard, std::optional<SamplerHandle> sampler, int mode) {
             new (self)
-                data::SourceOptions(source_options(shuffle, workers, samples, shards, shard, std::move(sampler)));
+                data::SourceOptions(source_options(shuffle, workers, samples, shards, shard, std::move(sampler), mode));
           },
           "shuffle"_a.none(), "num_parallel_workers"_a, "num_samples"_a, "num_shards"_a, "shard_id"_a,
-          "sampler"_a.none());
+          "sampler"_a.none(), "mode"_a = 0);
   m.def("random_access", [](nb::object source, std::int64_t size, std::string name, std::vector<std::string> names,
                             const data::SourceOptions& o) {
     return Dataset(random_source(std::move(source), size, std::move(name)), std::move(names), o);
@@ -167,32 +225,6 @@ void bind_sources(nb::module_& m) {
   });
   m.def("mnist", &data::MnistDataset, NoGil());
   m.def("fashion_mnist", &data::FashionMnistDataset, NoGil());
-}
-
-void bind_map_ops(nb::module_& m) {
-  nb::class_<MapHandle>(m, "MapOp").def("__call__", [](const MapHandle& self, const nb::args& args) -> nb::object {
-    data::Row row;
-    for (nb::handle a : args) row.push_back(row_tensor(a));
-    const data::Row out = (*self.op)(row, data::RowContext{});
-    if (out.size() == 1) return to_numpy(out[0]);
-    nb::list l;
-    for (const Tensor& t : out) l.append(to_numpy(t));
-    return nb::tuple(l);
-  });
-  m.def("python_map", [](nb::callable f, int arity, std::string name) {
-    return MapHandle{python_map(std::move(f), arity, std::move(name))};
-  });
-  m.def("compose", [](const std::vector<MapHandle>& handles) {
-    std::vector<MapPtr> list;
-    for (const MapHandle& h : handles) list.push_back(h.op);
-    return MapHandle{compose(std::move(list))};
-  });
-  m.def("type_cast", [](DType d) { return MapHandle{data::transforms::TypeCast(d)}; });
-  m.def("rescale", [](double a, double b) { return MapHandle{data::vision::Rescale(a, b)}; });
-  m.def("normalize", [](std::vector<double> mean, std::vector<double> std, bool is_hwc) {
-    return MapHandle{data::vision::Normalize(std::move(mean), std::move(std), is_hwc)};
-  });
-  m.def("hwc2chw", [] { return MapHandle{data::vision::HWC2CHW()}; });
 }
 
 void bind_samplers(nb::module_& m) {
@@ -217,28 +249,47 @@ void bind_samplers(nb::module_& m) {
   m.def("distributed_sampler", [handle](int shards, int id, bool shuffle, std::int64_t n, std::int64_t offset) {
     return handle(data::DistributedSampler(shards, id, shuffle, n, offset));
   });
+  m.def("chained_sampler", [handle](const SamplerHandle& child, const SamplerHandle& parent) {
+    return handle(data::ChainedSampler(child.sampler, parent.sampler));
+  });
+  m.def("pk_sampler",
+        [handle](std::int64_t val, std::int64_t classes, bool shuffle, std::string column, std::int64_t n) {
+          return handle(data::PKSampler(val, classes, shuffle, std::move(column), n));
+        });
   m.def("python_sampler", [handle](nb::object s) { return handle(python_sampler(std::move(s))); });
 }
 
 }  // namespace
 
+void bind_text(nb::module_& m);  // data_text.cpp
+
 void bind_data(nb::module_& m) {
   bind_samplers(m);
   bind_map_ops(m);
+  auto text = m.def_submodule("text");
+  bind_text(text);
   bind_dataset(m);
   bind_sources(m);
   m.def("config", [](const std::string& key) -> nb::object {
     const data::Config& c = data::config();
     if (key == "seed") return nb::int_(c.seed);
     if (key == "num_parallel_workers") return nb::int_(c.workers());
+    if (key == "shuffle_rows") return nb::int_(c.shuffle_rows);
+    if (key == "shuffle_bytes") return nb::int_(c.shuffle_bytes);
     return nb::int_(c.prefetch_size);
   });
   m.def("set_config", [](const std::string& key, std::int64_t value) {
     data::Config& c = data::config();
-    if (key == "seed") c.seed = static_cast<std::uint64_t>(value);
-    else if (key == "num_parallel_workers") c.num_parallel_workers = static_cast<int>(value);
-    else c.prefetch_size = static_cast<int>(value);
+    if (key == "seed") {
+      c.seed = static_cast<std::uint64_t>(value);
+      restart_draws();
+    }
+    if (key == "num_parallel_workers") c.num_parallel_workers = static_cast<int>(value);
+    if (key == "prefetch_size") c.prefetch_size = static_cast<int>(value);
+    if (key == "shuffle_rows") c.shuffle_rows = value;
+    if (key == "shuffle_bytes") c.shuffle_bytes = value;
   });
+  bind_files(m);
 }
 
 }  // namespace undertow::python

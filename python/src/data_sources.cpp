@@ -4,6 +4,8 @@
 #include "python/src/data_sources.h"
 
 #include "undertow/base/check.h"
+#include "undertow/data/node.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::python {
 namespace {
@@ -175,9 +177,10 @@ class PythonMap final : public data::MapOp {
   int nice() const override { return 5; }
   Row operator()(const Row& in, const RowContext& context) override {
     const WithGil gil;
+    const DrawScope draws(context);
     const nb::object args = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(in.size())));
     for (std::size_t i = 0; i < in.size(); ++i)
-      PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), to_numpy(in[i]).release().ptr());
+      PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), column_array(in[i]).release().ptr());
     const nb::object result = watch_([&] {
       nb::object r = nb::steal(PyObject_Call(function_.get().ptr(), args.ptr(), nullptr));
       if (!r.is_valid()) throw nb::python_error();
@@ -193,41 +196,68 @@ class PythonMap final : public data::MapOp {
   DrawWatch watch_;
 };
 
-class Composed final : public data::MapOp {
+class PythonBatch final : public data::CollateOp {
  public:
-  explicit Composed(std::vector<std::shared_ptr<data::MapOp>> ops) : ops_(std::move(ops)) {}
-  std::string name() const override { return ops_.front()->name(); }
-  int arity() const override { return ops_.front()->arity(); }
-  bool thread_safe() const override { return all(&MapOp::thread_safe); }
-  bool ordered() const override { return any(&MapOp::ordered); }
-  bool waits() const override { return any(&MapOp::waits); }
-  int nice() const override {
-    int least = 19;
-    for (const auto& op : ops_) least = std::min(least, op->nice());
-    return least;
-  }
-  Row operator()(const Row& in, const RowContext& context) override {
-    Row row = (*ops_.front())(in, context);
-    RowContext c = context;
-    for (std::size_t i = 1; i < ops_.size(); ++i) {
-      c.op += 1u << 16;  // draws of its own
-      row = (*ops_[i])(row, c);
+  PythonBatch(nb::callable function, std::vector<int> inputs, int outputs, std::vector<int> place,
+              std::vector<std::string> names)
+      : function_(std::move(function)),
+        inputs_(std::move(inputs)),
+        outputs_(outputs),
+        place_(std::move(place)),
+        names_(std::move(names)) {}
+  int nice() const override { return 5; }
+  Row operator()(std::span<const Row> rows, const RowContext& context) override {
+    std::vector<Tensor> made = call(rows, context);
+    Row out(place_.size());
+    std::vector<Tensor> column(rows.size());
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      if (place_[k] >= 0) {
+        out[k] = std::move(made[static_cast<std::size_t>(place_[k])]);
+        continue;
+      }
+      for (std::size_t r = 0; r < rows.size(); ++r) column[r] = rows[r][static_cast<std::size_t>(~place_[k])];
+      out[k] = data::stack_column(names_[k], column);
     }
-    return row;
+    return out;
   }
 
  private:
-  bool all(bool (MapOp::*f)() const) const {
-    for (const auto& op : ops_)
-      if (!(op.get()->*f)()) return false;
-    return true;
+  std::vector<Tensor> call(std::span<const Row> rows, const RowContext& context) {
+    const WithGil gil;
+    nb::list args;
+    args.append(nb::int_(context.sample));
+    args.append(nb::int_(context.epoch));
+    for (const int c : inputs_) {
+      nb::list column;
+      for (const Row& row : rows) column.append(column_array(row[static_cast<std::size_t>(c)]));
+      args.append(column);
+    }
+    nb::object result = function_.get()(*args);
+    if (!PyTuple_Check(result.ptr())) result = nb::make_tuple(result);
+    const nb::tuple columns = nb::borrow<nb::tuple>(result);
+    UNDERTOW_CHECK(static_cast<int>(columns.size()) == outputs_, DataError,
+                   "per_batch_map gave {} columns where {} are expected; name them in output_columns", columns.size(),
+                   outputs_);
+    std::vector<Tensor> made;
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      const std::string where = "column " + std::to_string(k) + " of what per_batch_map returned";
+      if (!PyList_Check(columns[k].ptr())) {
+        made.push_back(row_tensor(columns[k]));
+        continue;
+      }
+      std::vector<Tensor> parts;
+      for (nb::handle item : nb::borrow<nb::object>(columns[k])) parts.push_back(row_tensor(item));
+      UNDERTOW_CHECK(!parts.empty(), DataError, "{} has no rows", where);
+      made.push_back(data::stack_column(where, parts));
+    }
+    return made;
   }
-  bool any(bool (MapOp::*f)() const) const {
-    for (const auto& op : ops_)
-      if ((op.get()->*f)()) return true;
-    return false;
-  }
-  std::vector<std::shared_ptr<data::MapOp>> ops_;
+
+  SharedObject function_;
+  std::vector<int> inputs_;
+  int outputs_;
+  std::vector<int> place_;
+  std::vector<std::string> names_;
 };
 
 class PythonSampler final : public data::Sampler {
@@ -257,6 +287,25 @@ class PythonSampler final : public data::Sampler {
 
 }  // namespace
 
+namespace {
+
+/// From an array of NumPy's str_ or bytes_.
+Tensor text_tensor_of(nb::handle array, bool unicode) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const std::int64_t bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
+  const std::int64_t width = std::max<std::int64_t>(unicode ? bytes / 4 : bytes, 1);
+  const std::string type = (unicode ? "<U" : "S") + std::to_string(width);
+  nb::object whole = numpy.attr("ascontiguousarray")(array, type.c_str());
+  // ascontiguousarray makes rank 0 rank 1, which the new last dimension takes up.
+  nb::object shape = numpy.attr("shape")(array) + nb::make_tuple(1);
+  const Tensor codes = to_tensor(whole.attr("reshape")(shape).attr("view")(unicode ? "uint32" : "uint8"));
+  Tensor out = data::text_tensor(codes.dtype(), codes.shape());
+  if (codes.nbytes()) std::memcpy(out.data(), codes.data(), codes.nbytes());
+  return out;
+}
+
+}  // namespace
+
 SharedObject::~SharedObject() {
   if (!Py_IsInitialized()) {
     (void)object_.release();
@@ -270,8 +319,23 @@ Tensor row_tensor(nb::handle o) {
   // Only float scalars and lists differ from Tensor(): rows keep NumPy's float64 for them.
   if (PyFloat_CheckExact(o.ptr())) return Tensor::scalar(PyFloat_AS_DOUBLE(o.ptr()));
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr()))
-    return to_tensor(nb::module_::import_("numpy").attr("asarray")(o));
-  return to_tensor(o);
+    return row_tensor(nb::module_::import_("numpy").attr("asarray")(o));
+  try {
+    return to_tensor(o);
+  } catch (const TypeError&) {
+    if (PyUnicode_Check(o.ptr())) return data::text_of(nb::cast<std::string>(nb::str(o)));
+    if (!nb::hasattr(o, "dtype")) throw;
+    const auto kind = nb::cast<std::string>(nb::str(o.attr("dtype").attr("kind")));
+    if (kind != "U" && kind != "S") throw;
+    return text_tensor_of(o, kind == "U");
+  }
+}
+
+nb::object column_array(const Tensor& column) {
+  if (!data::is_text(column)) return to_numpy(column);
+  const std::int64_t width = column.shape().back();
+  const std::string type = (column.dtype() == DType::kUInt32 ? "<U" : "S") + std::to_string(width);
+  return to_numpy(column).attr("view")(type.c_str()).attr("reshape")(data::text_shape(column));
 }
 
 std::shared_ptr<data::Source> random_source(nb::object source, std::int64_t size, std::string name) {
@@ -290,6 +354,8 @@ std::optional<std::vector<Tensor>> snapshot(nb::handle rows) {
   try {
     for (Py_ssize_t i = 0; i < n; ++i) {
       const Row row = to_row(PySequence_Fast_GET_ITEM(items.ptr(), i), "");
+      for (const Tensor& t : row)
+        if (data::is_text(t)) return std::nullopt;  // of any length
       if (i == 0)
         for (const Tensor& t : row) {
           Shape shape{n};
@@ -318,10 +384,29 @@ std::shared_ptr<data::MapOp> python_map(nb::callable function, int arity, std::s
   return std::make_shared<PythonMap>(std::move(function), arity, std::move(name));
 }
 
-std::shared_ptr<data::MapOp> compose(std::vector<std::shared_ptr<data::MapOp>> operations) {
-  UNDERTOW_CHECK(!operations.empty(), ValueError, "map: the list of operations is empty");
-  if (operations.size() == 1) return operations.front();
-  return std::make_shared<Composed>(std::move(operations));
+std::shared_ptr<data::CollateOp> python_batch(nb::callable function, std::vector<int> inputs, int outputs,
+                                              std::vector<int> place, std::vector<std::string> names) {
+  return std::make_shared<PythonBatch>(std::move(function), std::move(inputs), outputs, std::move(place),
+                                       std::move(names));
+}
+
+std::function<std::int64_t(std::int64_t, std::int64_t)> python_batch_size(nb::callable function) {
+  return [keep = std::make_shared<SharedObject>(std::move(function))](std::int64_t batch, std::int64_t epoch) {
+    const WithGil gil;
+    const nb::object size = keep->get()(batch, epoch);
+    if (PyBool_Check(size.ptr()) || !PyIndex_Check(size.ptr()))
+      throw TypeError("batch: the function for batch_size must give an integer, it gave " + repr_of(size));
+    return nb::cast<std::int64_t>(nb::int_(size));
+  };
+}
+
+std::function<std::int64_t(const Row&)> python_length(nb::callable function) {
+  return [keep = std::make_shared<SharedObject>(std::move(function))](const Row& row) {
+    const WithGil gil;
+    nb::list args;
+    for (const Tensor& t : row) args.append(column_array(t));
+    return nb::cast<std::int64_t>(nb::int_(keep->get()(*args)));
+  };
 }
 
 std::shared_ptr<const data::Sampler> python_sampler(nb::object sampler) {

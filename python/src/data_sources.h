@@ -29,11 +29,44 @@ std::shared_ptr<data::Source> sequential_source(nb::callable open, bool single, 
 std::optional<std::vector<Tensor>> snapshot(nb::handle rows);
 /// A callable on arrays; `arity` as MapOp::arity.
 std::shared_ptr<data::MapOp> python_map(nb::callable function, int arity, std::string name);
-/// One after the other.
-std::shared_ptr<data::MapOp> compose(std::vector<std::shared_ptr<data::MapOp>> operations);
 std::shared_ptr<const data::Sampler> python_sampler(nb::object sampler);
 
-/// An array, a number or nested lists as NumPy takes them: Python floats give float64.
+/// So that Python can hold what has no public class.
+struct MapHandle {
+  std::shared_ptr<data::MapOp> op;
+};
+void bind_map_ops(nb::module_& m);
+
+/// While a Python function runs for a row: what the random operations that it calls draw from.
+class DrawScope {
+ public:
+  explicit DrawScope(const data::RowContext& context);
+  ~DrawScope();
+  DrawScope(const DrawScope&) = delete;
+
+ private:
+  const data::RowContext* before_;
+  std::size_t calls_;
+};
+/// Calls without a pipeline start their draws over; for a new seed.
+void restart_draws();
+
+/// An array, a number, a text or nested lists as NumPy takes them: Python floats give float64, bytes uint8.
 Tensor row_tensor(nb::handle object);
+/// The NumPy array of a column: of str_ or bytes_ for texts.
+nb::object column_array(const Tensor& column);
+
+/// `function(batch, epoch, *columns)` of the columns `inputs`, each a list of the batch's arrays, gives `outputs`
+/// columns: lists of arrays, or whole arrays. Column k of the batch is its output place[k], or column ~place[k] of the
+/// rows.
+std::shared_ptr<data::CollateOp> python_batch(nb::callable function, std::vector<int> inputs, int outputs,
+                                              std::vector<int> place, std::vector<std::string> names);
+/// `function(batch, epoch)` gives a whole number.
+std::function<std::int64_t(std::int64_t, std::int64_t)> python_batch_size(nb::callable function);
+/// `function(*columns)` gives a whole number.
+std::function<std::int64_t(const data::Row&)> python_length(nb::callable function);
+
+/// MindRecord files and the datasets that read files; data_files.cpp.
+void bind_files(nb::module_& m);
 
 }  // namespace undertow::python

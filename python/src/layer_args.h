@@ -21,17 +21,6 @@ struct ActivationArg {
 InitArg to_init(nb::handle object);  ///< throws TypeError or ValueError
 ActivationArg to_activation(nb::handle object);
 
-inline nn::IntPair int_pair(const Ints& v, const char* what) {
-  UNDERTOW_CHECK(v.values.size() == 1 || v.values.size() == 2, ValueError, "{} must be one or two integers, got {}",
-                 what, v.values.size());
-  return {v.values.front(), v.values.back()};
-}
-inline nn::Padding four(const Ints& v, const char* what) {
-  if (v.values.size() == 1) return v.values[0];
-  UNDERTOW_CHECK(v.values.size() == 4, ValueError, "{} must be one or four integers, got {}", what, v.values.size());
-  return {v.values[0], v.values[1], v.values[2], v.values[3]};
-}
-
 }  // namespace undertow::python
 
 namespace nanobind::detail {

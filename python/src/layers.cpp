@@ -2,7 +2,7 @@
 // nn: layers and containers, with MindSpore's argument names and defaults.
 #include "undertow/train/layers.h"
 
-#include "python/src/layer_args.h"
+#include "python/src/bind_layer.h"
 #include "undertow/base/check.h"
 
 namespace undertow::python {
@@ -25,6 +25,7 @@ void bind_dense(nb::module_& m) {
       [](Self<nn::DenseCell> self, std::int64_t in, std::int64_t out, const InitArg& w, const InitArg& b, bool has_bias,
          const ActivationArg& activation, DType dtype) {
         construct_cell(self, in, out, nn::DenseOptions{w.init, b.init, has_bias, activation.activation, dtype});
+        if (!has_bias) nb::setattr(self.h, "bias", nb::none());
       },
       "in_channels"_a, "out_channels"_a, "weight_init"_a.none() = nb::none(), "bias_init"_a.none() = nb::none(),
       "has_bias"_a = true, "activation"_a.none() = nb::none(), "dtype"_a = dtype_object(DType::kFloat32));
@@ -36,99 +37,7 @@ void bind_dense(nb::module_& m) {
   });
 }
 
-void bind_conv(nb::module_& m) {
-  auto c = cell_class<nn::Conv2dCell, Cell>(
-      m, "Conv2d",
-      "2-D convolution of (N, C, H, W). Parameters: weight (out, in / group, kh, kw), bias (out,). pad_mode "
-      "'same' gives ceil(in / stride) outputs, 'valid' pads nothing, 'pad' takes `padding`.");
-  c.def(
-      "__init__",
-      [](Self<nn::Conv2dCell> self, std::int64_t in, std::int64_t out, const Ints& kernel, const Ints& stride,
-         const std::string& pad_mode, const Ints& padding, const Ints& dilation, std::int64_t group, bool has_bias,
-         const InitArg& w, const InitArg& b, const std::string& format, DType dtype) {
-        construct_cell(
-            self, in, out, int_pair(kernel, "Conv2d: kernel_size"),
-            nn::Conv2dOptions{int_pair(stride, "Conv2d: stride"), pad_mode, four(padding, "Conv2d: padding"),
-                              int_pair(dilation, "Conv2d: dilation"), group, has_bias, w.init, b.init, format, dtype});
-      },
-      "in_channels"_a, "out_channels"_a, "kernel_size"_a, "stride"_a = 1, "pad_mode"_a = "same", "padding"_a = 0,
-      "dilation"_a = 1, "group"_a = 1, "has_bias"_a = false, "weight_init"_a.none() = nb::none(),
-      "bias_init"_a.none() = nb::none(), "data_format"_a = "NCHW", "dtype"_a = dtype_object(DType::kFloat32));
-  c.def_prop_ro("in_channels", &nn::Conv2dCell::in_channels).def_prop_ro("out_channels", &nn::Conv2dCell::out_channels);
-  c.def("extend_repr", [](const nn::Conv2dCell& c) {
-    const Shape w = c.get_param("weight").shape();
-    return fmt::format("input_channels={}, output_channels={}, kernel_size=({}, {}), has_bias={}", c.in_channels(),
-                       c.out_channels(), w[2], w[3], flag(c.get_param("bias").defined()));
-  });
-}
-
-template <typename T>
-void bind_batch_norm(nb::module_& m, const char* name, const char* doc) {
-  auto c = cell_class<T, Cell>(m, name, doc);
-  c.def(
-      "__init__",
-      [](Self<T> self, std::int64_t features, double eps, double momentum, bool affine, const InitArg& gamma,
-         const InitArg& beta, const InitArg& mean, const InitArg& var, std::optional<bool> use_batch,
-         const std::string& format, DType dtype) {
-        construct_cell(self, features,
-                       nn::BatchNormOptions{eps, momentum, affine, gamma.init, beta.init, mean.init, var.init,
-                                            use_batch, format, dtype});
-      },
-      "num_features"_a, "eps"_a = 1e-5, "momentum"_a = 0.9, "affine"_a = true, "gamma_init"_a = "ones",
-      "beta_init"_a = "zeros", "moving_mean_init"_a = "zeros", "moving_var_init"_a = "ones",
-      "use_batch_statistics"_a.none() = nb::none(), "data_format"_a = "NCHW",
-      "dtype"_a = dtype_object(DType::kFloat32));
-  c.def_prop_ro("num_features", &T::num_features);
-  c.def("extend_repr", [](const T& c) { return fmt::format("num_features={}", c.num_features()); });
-}
-
-void bind_pools(nb::module_& m) {
-  auto max = cell_class<nn::MaxPool2dCell, Cell>(m, "MaxPool2d",
-                                                 "Largest of each window of (N, C, H, W); NaN wins. The "
-                                                 "stride is 1 unless told.");
-  max.def(
-      "__init__",
-      [](Self<nn::MaxPool2dCell> self, const Ints& kernel, const Ints& stride, const std::string& pad_mode,
-         const Ints& padding, const Ints& dilation, bool return_indices, bool ceil_mode, const std::string& format) {
-        UNDERTOW_CHECK(dilation.values == std::vector<std::int64_t>(dilation.values.size(), 1), ValueError,
-                       "MaxPool2d: dilation other than 1 is not supported yet");
-        UNDERTOW_CHECK(!return_indices, ValueError, "MaxPool2d: return_indices=True is not supported yet");
-        UNDERTOW_CHECK(!ceil_mode, ValueError, "MaxPool2d: ceil_mode=True is not supported yet");
-        construct_cell(self, nn::MaxPool2dOptions{int_pair(kernel, "MaxPool2d: kernel_size"),
-                                                  int_pair(stride, "MaxPool2d: stride"), pad_mode,
-                                                  four(padding, "MaxPool2d: padding"), format});
-      },
-      "kernel_size"_a = 1, "stride"_a = 1, "pad_mode"_a = "valid", "padding"_a = 0, "dilation"_a = 1,
-      "return_indices"_a = false, "ceil_mode"_a = false, "data_format"_a = "NCHW");
-  auto avg = cell_class<nn::AvgPool2dCell, Cell>(m, "AvgPool2d",
-                                                 "Mean of each window of (N, C, H, W). The stride is 1 "
-                                                 "unless told.");
-  avg.def(
-      "__init__",
-      [](Self<nn::AvgPool2dCell> self, const Ints& kernel, const Ints& stride, const std::string& pad_mode,
-         const Ints& padding, bool ceil_mode, bool count, nb::handle divisor, const std::string& format) {
-        UNDERTOW_CHECK(!ceil_mode, ValueError, "AvgPool2d: ceil_mode=True is not supported yet");
-        UNDERTOW_CHECK(divisor.is_none(), ValueError, "AvgPool2d: divisor_override is not supported yet");
-        construct_cell(self, nn::AvgPool2dOptions{int_pair(kernel, "AvgPool2d: kernel_size"),
-                                                  int_pair(stride, "AvgPool2d: stride"), pad_mode,
-                                                  four(padding, "AvgPool2d: padding"), count, format});
-      },
-      "kernel_size"_a = 1, "stride"_a = 1, "pad_mode"_a = "valid", "padding"_a = 0, "ceil_mode"_a = false,
-      "count_include_pad"_a = true, "divisor_override"_a.none() = nb::none(), "data_format"_a = "NCHW");
-}
-
-template <typename T>
-void bind_plain(nb::module_& m, const char* name, const char* doc) {
-  cell_class<T, Cell>(m, name, doc).def("__init__", [](Self<T> self) { construct_cell(self); });
-}
-
 void bind_simple(nb::module_& m) {
-  bind_plain<nn::ReLUCell>(m, "ReLU", "max(x, 0); NaN stays NaN.");
-  bind_plain<nn::SigmoidCell>(m, "Sigmoid", "1 / (1 + e^-x)");
-  bind_plain<nn::TanhCell>(m, "Tanh", "Hyperbolic tangent.");
-  cell_class<nn::SoftmaxCell, Cell>(m, "Softmax", "exp(x) / sum(exp(x)) along an axis.")
-      .def(
-          "__init__", [](Self<nn::SoftmaxCell> self, std::int64_t axis) { construct_cell(self, axis); }, "axis"_a = -1);
   cell_class<nn::FlattenCell, Cell>(m, "Flatten", "Joins dimensions start_dim to end_dim.")
       .def(
           "__init__",
@@ -141,6 +50,8 @@ void bind_simple(nb::module_& m) {
       "__init__",
       [](Self<nn::DropoutCell> self, double keep, std::optional<double> p, nb::handle) {
         construct_cell(self, nn::DropoutOptions{keep, p});
+        nb::setattr(self.h, "p", nb::cast(self.p->p()));
+        nb::setattr(self.h, "keep_prob", nb::cast(1 - self.p->p()));
       },
       "keep_prob"_a = 0.5, "p"_a.none() = nb::none(), "dtype"_a.none() = nb::none());
   drop.def("extend_repr", [](const nn::DropoutCell& c) { return fmt::format("p={}", c.p()); });
@@ -248,14 +159,13 @@ void bind_container(nb::module_& m, const char* name, const char* doc) {
 
 void bind_layers(nb::module_& m) {
   bind_dense(m);
-  bind_conv(m);
-  bind_batch_norm<nn::BatchNorm1dCell>(m, "BatchNorm1d",
-                                       "Batch normalisation of (N, C). Parameters: gamma, beta, "
-                                       "moving_mean, moving_variance.");
-  bind_batch_norm<nn::BatchNorm2dCell>(m, "BatchNorm2d",
-                                       "Batch normalisation of (N, C, H, W). Parameters: gamma, beta, "
-                                       "moving_mean, moving_variance.");
-  bind_pools(m);
+  bind_activations(m);
+  bind_conv_layers(m);
+  bind_pool_layers(m);
+  bind_norm_layers(m);
+  bind_basic_layers(m);
+  bind_recurrent_layers(m);
+  bind_transformer_layers(m);
   bind_simple(m);
   bind_container<nn::SequentialCellImpl>(m, "SequentialCell",
                                          "Cells called one after the other: from cells, a list, or "

@@ -11,18 +11,21 @@ NB_MODULE(_core, m) {
   bind_errors(m);
   bind_dtypes(m);
   bind_tensor(m);
-  bind_tensor_methods(m);
+  bind_parameter(m);
   auto ops = m.def_submodule("ops");
   bind_ops(ops);
   bind_ops_nn(ops);
+  bind_tensor_methods(m);
   auto nn = m.def_submodule("nn");
   bind_cell(nn);
   bind_layers(nn);
   bind_losses(m, nn);
+  bind_schedules(nn);
   bind_optimizers(nn);
   bind_runtime(m);
   auto data = m.def_submodule("data");
   bind_data(data);
   auto train = m.def_submodule("train");
   bind_train(train, nn);
+  bind_serialization(train);
 }

@@ -9,9 +9,12 @@
 
 namespace undertow::python {
 
-/// Shared by a context, its parameters and who ends them: null once the run is over.
+/// Shared by a context, its parameters and who ends them: null once the run is over. Where a program makes its own
+/// (RunContext(params)), they live here.
 struct ContextLink {
   RunContext* context = nullptr;
+  std::unique_ptr<CallbackParams> own_params;
+  std::unique_ptr<RunContext> own_context;
 };
 
 class ContextObject {

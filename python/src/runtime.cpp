@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Context, seed, counters, gradients and compiled functions.
 #include "python/src/cells.h"
+#include "python/src/control.h"
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/runtime/context.h"
@@ -15,13 +16,30 @@ namespace {
 class GilDispatcher final : public ops::Dispatcher {
  public:
   explicit GilDispatcher(ops::Dispatcher& runtime) : runtime_(runtime) {}
-  std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::Attrs attrs) override {
-    if (!waits(inputs)) return runtime_.apply(op, std::move(inputs), std::move(attrs));
+  std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::Attrs attrs,
+                            std::vector<ir::RegionPtr> regions) override {
+    if (!waits(inputs)) return runtime_.apply(op, std::move(inputs), std::move(attrs), std::move(regions));
     nb::gil_scoped_release release;
-    return runtime_.apply(op, std::move(inputs), std::move(attrs));
+    return runtime_.apply(op, std::move(inputs), std::move(attrs), std::move(regions));
   }
   void assign(const Parameter& parameter, const Tensor& value) override { runtime_.assign(parameter, value); }
   RandomKey random_key() override { return runtime_.random_key(); }
+  bool compiling() const override { return runtime_.compiling(); }
+  std::uint64_t control_key() override { return runtime_.control_key(); }
+  void enter(std::uint64_t key, int which, std::int64_t trip) override { runtime_.enter(key, which, trip); }
+  void leave() override { runtime_.leave(); }
+  ops::RecordedRegion record(const std::vector<ir::TensorType>& inputs, const Function& function, std::uint64_t key,
+                             int which, int trip) override {
+    return runtime_.record(inputs, function, key, which, trip);
+  }
+  std::vector<Tensor> gradients(const std::vector<Tensor>& values, const std::vector<Tensor>& seeds,
+                                const std::vector<Tensor>& wrt) override {
+    return runtime_.gradients(values, seeds, wrt);
+  }
+  std::vector<ir::TensorType> abstract(const std::vector<ir::TensorType>& inputs, const Function& function) override {
+    return runtime_.abstract(inputs, function);
+  }
+  std::string where() override { return runtime_.where(); }
 
  private:
   static bool waits(const std::vector<Tensor>& inputs) {
@@ -105,6 +123,7 @@ class CompiledFunction {
             std::move(name),
             [this](runtime::Trace&, const std::vector<Tensor>& inputs) {
               nb::gil_scoped_acquire gil;
+              const PrintScope prints;
               return nb::cast<std::vector<Tensor>>(build_(inputs));
             },
             false) {}
@@ -114,6 +133,15 @@ class CompiledFunction {
     if (changes != changes_) step_.retrace();
     changes_ = changes;
     return runtime::run_once(step_, inputs);
+  }
+  /// Traces and compiles for these inputs, and runs nothing.
+  void compile(const std::vector<Tensor>& inputs) {
+    nb::gil_scoped_release release;
+    std::vector<runtime::ColumnType> types;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      types.push_back({"arg" + std::to_string(i), inputs[i].dtype(), inputs[i].shape()});
+    step_.retrace();
+    step_.compile(types);
   }
   void retrace() { step_.retrace(); }
 
@@ -180,8 +208,10 @@ void bind_runtime(nb::module_& m) {
   nb::class_<CompiledFunction>(m, "CompiledFunction", nb::type_slots(compiled_slots))
       .def(nb::init<std::string, nb::callable>())
       .def("run", &CompiledFunction::run)
+      .def("compile", &CompiledFunction::compile)
       .def("retrace", &CompiledFunction::retrace);
   m.def("_attribute_changes", &attribute_changes);
+  bind_control(m);
 }
 
 }  // namespace undertow::python

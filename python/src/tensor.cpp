@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "python/src/common.h"
+#include "python/src/tensor_index.h"
 #include "undertow/base/check.h"
 #include "undertow/runtime/trace.h"
 
@@ -20,6 +21,8 @@ PyTypeObject *tensor_type = nullptr, *parameter_type = nullptr;
 PyObject* package_folder = nullptr;
 
 }  // namespace
+
+void set_parameter_type(PyTypeObject* type) { parameter_type = type; }
 
 TensorObject::TensorObject(Tensor t, PyObject* object) : tensor(std::move(t)), self(object) {
   objects()[tensor.impl().get()] = self;
@@ -40,6 +43,15 @@ nb::object wrap(const Tensor& tensor) {
   new (nb::inst_ptr<void>(o)) TensorObject(tensor, o.ptr());
   nb::inst_mark_ready(o);
   return o;
+}
+
+void rewrap(nb::handle object, const Tensor& tensor) {
+  auto* held = nb::inst_ptr<TensorObject>(object);
+  auto& table = objects();
+  if (const auto it = table.find(held->tensor.impl().get()); it != table.end() && it->second == held->self)
+    table.erase(it);
+  held->tensor = tensor;
+  table[tensor.impl().get()] = held->self;
 }
 
 const Tensor* unwrap(nb::handle object) noexcept {
@@ -89,109 +101,6 @@ void need_value(const Tensor& tensor, const char* what, const char* instead) {
 }
 
 namespace {
-
-nb::object item(const Tensor& t, const char* what = "item()") {
-  need_value(t, what, "Use ops on the tensor");
-  UNDERTOW_CHECK(t.size() == 1, ValueError, "{} needs a tensor of one element, this one has shape {}", what,
-                 t.shape().str());
-  if (t.dtype() == DType::kBool) return nb::bool_(t.item_as_int() != 0);
-  if (is_floating(t.dtype())) return nb::float_(t.item_as_double());
-  if (t.dtype() == DType::kUInt64) return nb::int_(static_cast<std::uint64_t>(t.item_as_int()));
-  return nb::int_(t.item_as_int());
-}
-
-std::optional<std::int64_t> optional_int(PyObject* o) {
-  if (o == Py_None) return std::nullopt;
-  if (const Tensor* t = unwrap(o)) return nb::cast<std::int64_t>(item(*t, "a slice bound"));
-  PyObject* index = PyNumber_Index(o);
-  if (!index) throw nb::python_error();
-  const std::int64_t v = PyLong_AsLongLong(index);
-  Py_DECREF(index);
-  if (v == -1 && PyErr_Occurred()) throw nb::python_error();
-  return v;
-}
-
-/// One item of x[...]; false for what ops::index does not take.
-bool index_item(nb::handle o, ops::Index& out) {
-  PyObject* p = o.ptr();
-  if (p == Py_None) return out.kind = ops::Index::kNewAxis, true;
-  if (p == Py_Ellipsis) return out.kind = ops::Index::kEllipsis, true;
-  if (PyBool_Check(p)) return false;
-  if (PySlice_Check(p)) {
-    auto* s = reinterpret_cast<PySliceObject*>(p);
-    out.kind = ops::Index::kSlice;
-    out.begin = optional_int(s->start);
-    out.end = optional_int(s->stop);
-    out.step = optional_int(s->step);
-    return true;
-  }
-  if (const Tensor* t = unwrap(o)) {
-    if (!is_integral(t->dtype())) return false;
-    out.kind = ops::Index::kTensor;
-    out.tensor = *t;
-    return true;
-  }
-  if (PyIndex_Check(p) && !PySequence_Check(p)) {  // an array has __index__ too
-    out.kind = ops::Index::kInteger;
-    out.value = *optional_int(p);
-    return true;
-  }
-  Tensor t = to_tensor(o);
-  if (t.size() == 0 && PyList_Check(p)) t = t.to(DType::kInt64);
-  if (!is_integral(t.dtype())) return false;
-  out.kind = ops::Index::kTensor;
-  out.tensor = std::move(t);
-  return true;
-}
-
-/// NumPy's indexing of the values: what ops::index does not take, where nothing is recorded.
-nb::object numpy_index(nb::handle key) {
-  const auto plain = [](nb::handle k) -> nb::object {
-    const Tensor* t = unwrap(k);
-    return t ? to_numpy(*t) : nb::borrow(k);
-  };
-  if (!PyTuple_Check(key.ptr())) return plain(key);
-  nb::list items;
-  for (nb::handle k : nb::borrow<nb::tuple>(key)) items.append(plain(k));
-  return nb::tuple(items);
-}
-
-Tensor get_item(const Tensor& x, nb::handle key) {
-  std::vector<ops::Index> items;
-  bool simple = true;
-  int arrays = 0;
-  const auto add = [&](nb::handle k) {
-    ops::Index i{};
-    simple = simple && index_item(k, i);
-    arrays += i.kind == ops::Index::kTensor;
-    items.push_back(std::move(i));
-  };
-  if (PyTuple_Check(key.ptr()))
-    for (nb::handle k : nb::borrow<nb::tuple>(key)) add(k);
-  else add(key);
-  if (simple && arrays <= 1) return ops::index(x, items);
-  if (runtime::current_trace() || !x.is_concrete()) {
-    const std::string line = user_line();
-    throw TraceError(
-        fmt::format("{}{}this index ({}) cannot be traced: inside a compiled or differentiated function a "
-                    "tensor takes integers, slices, None, ... and one integer tensor. For a mask use "
-                    "ops.where",
-                    line, line.empty() ? "" : ": ", simple ? "several integer tensors" : "a bool mask"));
-  }
-  return to_tensor(numpy_view(x).attr("__getitem__")(numpy_index(key)));
-}
-
-void set_item(const Tensor& x, nb::handle key, nb::handle value) {
-  if (runtime::current_trace() || !x.is_concrete()) {
-    const std::string line = user_line();
-    throw TraceError(
-        fmt::format("{}{}assigning to a part of a tensor cannot be traced yet; build the new tensor with "
-                    "ops.where, ops.concat or ops.stack",
-                    line, line.empty() ? "" : ": "));
-  }
-  const Tensor* t = unwrap(value);
-  numpy_view(x).attr("__setitem__")(numpy_index(key), t ? to_numpy(*t) : nb::borrow(value));
-}
 
 nb::object strides_of(const Tensor& t) {
   const auto dense = contiguous_strides(t.shape());
@@ -313,7 +222,8 @@ void bind_tensor(nb::module_& m) {
       .def("__dlpack__", &dlpack, "kwargs"_a, "The tensor's memory (a Parameter's: a copy) as a DLPack capsule.")
       .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); })
       .def(
-          "item", [](const Tensor& t) { return item(t); }, "The only element as a Python number.")
+          "item", [](const Tensor& t) { return item(t, "item()"); }, "The only element as a Python number.")
+      .def("itemset", &item_set, "args"_a, "Writes the only element, or the one at a (flat or full) position.")
       .def("tolist", [](const Tensor& t) { return to_numpy(t).attr("tolist")(); })
       .def("__getitem__", &get_item, "key"_a.none())
       .def("__setitem__", &set_item, "key"_a.none(), "value"_a)
@@ -336,8 +246,10 @@ void bind_tensor(nb::module_& m) {
            })
       .def("__bool__",
            [](const Tensor& t) {
-             need_value(t, "a condition (if, while, and, or, not, bool())",
-                        "Choose between tensors with ops.where(condition, x, y)");
+             need_value(
+                 t, "a condition (if, while, and, or, not, bool())",
+                 "Choose between tensors with ops.where(condition, x, y), between functions with ops.cond, and loop "
+                 "with ops.while_loop or ops.scan");
              UNDERTOW_CHECK(t.size() == 1, ValueError,
                             "the truth of a tensor of shape {} is ambiguous; use ops.any(x) or ops.all(x)",
                             t.shape().str());
@@ -357,7 +269,7 @@ void bind_tensor(nb::module_& m) {
            [](const Tensor& t, const nb::str& spec) -> nb::object {
              if (nb::len(spec) == 0 || !t.is_concrete() || t.size() != 1)
                return nb::str(nb::handle(wrap(t))).attr("__format__")(spec);
-             return item(t).attr("__format__")(spec);
+             return item(t, "format()").attr("__format__")(spec);
            })
       .def("__hash__",
            [](nb::handle self) { return static_cast<Py_hash_t>(reinterpret_cast<std::intptr_t>(self.ptr()) >> 4); })
@@ -369,63 +281,6 @@ void bind_tensor(nb::module_& m) {
   m.def("from_dlpack", &from_dlpack, "external"_a, "A Tensor with a copy of any DLPack tensor in host memory.");
   m.def("from_numpy", [](nb::handle a) { return to_tensor(a); }, "array"_a, "A Tensor with a copy of the array.");
 
-  auto parameter = nb::class_<ParameterObject, TensorObject>(
-      m, "Parameter", nb::dynamic_attr(), nb::is_weak_referenceable(),
-      "Parameter(default_input, name=None, requires_grad=True, layerwise_parallel=False)\n\nA Tensor that is state of "
-      "a Cell: trained when `requires_grad`, written by assignment. Without a name it takes the attribute's.");
-  parameter.def(
-      "__init__",
-      [](nb::pointer_and_handle<TensorObject> self, nb::handle data, const std::optional<std::string>& name,
-         bool requires_grad, bool, bool, nb::handle, nb::handle) {
-        const Tensor* t = unwrap(data);
-        UNDERTOW_CHECK(!t || t->is_concrete(), TraceError,
-                       "a Parameter cannot be made of a traced tensor; create it in __init__");
-        construct<ParameterObject>(self, Parameter(t ? *t : to_tensor(data), name.value_or(""), requires_grad));
-      },
-      "default_input"_a, "name"_a.none() = nb::none(), "requires_grad"_a = true, "layerwise_parallel"_a = false,
-      "parallel_optimizer"_a = true, "storage_format"_a.none() = nb::none(), "device"_a.none() = nb::none());
-  parameter_type = reinterpret_cast<PyTypeObject*>(parameter.ptr());
-  parameter
-      .def_prop_rw(
-          "name", [](const Parameter& p) { return p.name().empty() ? "Parameter" : p.name(); },
-          [](const Parameter& p, std::string name) { p.set_name(std::move(name)); })
-      .def_prop_rw(
-          "requires_grad", [](const Parameter& p) { return p.requires_grad(); },
-          [](const Parameter& p, bool value) { p.set_requires_grad(value); })
-      .def_prop_ro("data", [](nb::handle self) { return nb::borrow(self); })
-      .def(
-          "value", [](const Parameter& p) { return ops::copy(p); }, "The current value as a plain Tensor.")
-      .def(
-          "set_data",
-          [](nb::handle self, nb::handle data, bool slice_shape) {
-            const Parameter p = Parameter::of(*unwrap(self));
-            const Tensor* given = unwrap(data);
-            const Tensor t = given ? *given : to_tensor(data);
-            UNDERTOW_CHECK(t.shape() == p.shape(), ShapeError, "Parameter '{}' has shape {}, the data has {}", p.name(),
-                           p.shape().str(), t.shape().str());
-            (void)slice_shape;
-            ops::assign(p, t);
-            return nb::borrow(self);
-          },
-          "data"_a, "slice_shape"_a = false, "Takes the values of `data`, which must have the same shape.")
-      .def(
-          "clone",
-          [](const Parameter& p, nb::handle init) {
-            if (init.is_none() || (nb::isinstance<nb::str>(init) && nb::cast<std::string>(init) == "same"))
-              return Tensor(Parameter(p, p.name(), p.requires_grad()));
-            const nb::object t = nb::module_::import_("undertow.common.initializer")
-                                     .attr("initializer")(init, p.shape(), dtype_object(p.dtype()));
-            return Tensor(Parameter(nb::cast<Tensor>(t), p.name(), p.requires_grad()));
-          },
-          "init"_a = "same")
-      .def(
-          "__deepcopy__",
-          [](const Parameter& p, nb::handle) { return Tensor(Parameter(p, p.name(), p.requires_grad())); }, "memo"_a)
-      .def("__repr__", [](const Tensor& t) { return format("parameter_repr", t); })
-      .def("__reduce__", [](nb::handle self) {
-        const Parameter p = Parameter::of(*unwrap(self));
-        return nb::make_tuple(self.type(), nb::make_tuple(to_numpy(p), p.name(), p.requires_grad()));
-      });
   m.def("_set_package_folder", [](nb::handle folder) {
     package_folder = nb::borrow(folder).release().ptr();
     runtime::set_line_provider(&user_line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model, callbacks and metrics. A run releases the GIL as a whole; hooks and cells that are written in Python take it.
+// Model. A run releases the GIL as a whole; hooks and cells that are written in Python take it.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 
@@ -19,246 +19,6 @@ namespace undertow::python {
 namespace {
 
 using nn::Metric;
-
-// ---- Callbacks
-
-constexpr std::array kHooks = {"on_train_begin",
-                               "on_train_epoch_begin",
-                               "on_train_step_begin",
-                               "on_train_step_end",
-                               "on_train_epoch_end",
-                               "on_train_end",
-                               "on_eval_begin",
-                               "on_eval_epoch_begin",
-                               "on_eval_step_begin",
-                               "on_eval_step_end",
-                               "on_eval_epoch_end",
-                               "on_eval_end",
-                               "begin",
-                               "epoch_begin",
-                               "step_begin",
-                               "step_end",
-                               "epoch_end",
-                               "end",
-                               "__enter__",
-                               "__exit__"};
-/// A C++ callback class that Python has derived from. Which hooks Python overrides is found out once per run, so that
-/// the others cost no GIL.
-template <typename Base>
-class PyCallback : public Base {
- public:
-  using Base::Base;
-#define UNDERTOW_HOOK(index, name)                     \
-  void name(RunContext& c) override {                  \
-    if (!this->template call<index>(c)) Base::name(c); \
-  }
-  UNDERTOW_HOOK(0, on_train_begin)
-  UNDERTOW_HOOK(1, on_train_epoch_begin)
-  UNDERTOW_HOOK(2, on_train_step_begin)
-  UNDERTOW_HOOK(3, on_train_step_end)
-  UNDERTOW_HOOK(4, on_train_epoch_end)
-  UNDERTOW_HOOK(5, on_train_end)
-  UNDERTOW_HOOK(6, on_eval_begin)
-  UNDERTOW_HOOK(7, on_eval_epoch_begin)
-  UNDERTOW_HOOK(8, on_eval_step_begin)
-  UNDERTOW_HOOK(9, on_eval_step_end)
-  UNDERTOW_HOOK(10, on_eval_epoch_end)
-  UNDERTOW_HOOK(11, on_eval_end)
-  UNDERTOW_HOOK(12, begin)
-  UNDERTOW_HOOK(13, epoch_begin)
-  UNDERTOW_HOOK(14, step_begin)
-  UNDERTOW_HOOK(15, step_end)
-  UNDERTOW_HOOK(16, epoch_end)
-  UNDERTOW_HOOK(17, end)
-#undef UNDERTOW_HOOK
-
-  void enter() override {
-    PyObject* self = object();
-    if (!self) return Base::enter();
-    nb::gil_scoped_acquire gil;
-    overridden_ = 0;
-    for (std::size_t i = 0; i < kHooks.size(); ++i)
-      if (override_of(self, kHooks[i])) overridden_ |= 1u << i;
-    if (overridden_ & (1u << 18)) nb::handle(self).attr("__enter__")();
-    else Base::enter();
-  }
-  void exit() override {
-    PyObject* self = object();
-    if (!self) return Base::exit();
-    nb::gil_scoped_acquire gil;
-    context_.end();
-    if (overridden_ & (1u << 19)) nb::handle(self).attr("__exit__")(nb::none(), nb::none(), nb::none());
-    else Base::exit();
-  }
-  std::string cls_name() const override {
-    PyObject* self = object();
-    if (!self) return Base::cls_name();
-    nb::gil_scoped_acquire gil;
-    return python_class_name(self);
-  }
-
- private:
-  PyObject* object() const { return static_cast<PyObject*>(this->self_py()); }
-  template <std::size_t I>
-  bool call(RunContext& c) {
-    if (!(overridden_ & (1u << I))) return false;
-    nb::gil_scoped_acquire gil;
-    nb::handle(object()).attr(kHooks[I])(context_.object_for(c));
-    return true;
-  }
-  std::uint32_t overridden_ = 0;
-  ContextHolder context_;
-};
-
-template <typename T, typename... Args>
-void construct_callback(const nb::pointer_and_handle<T>& self, Args&&... args) {
-  if (nb::inst_python_derived(self.h)) new (self.p) PyCallback<T>(std::forward<Args>(args)...);
-  else new (self.p) T(std::forward<Args>(args)...);
-}
-
-void bind_callbacks(nb::module_& m) {
-  nb::class_<Callback, PyCallback<Callback>> c(
-      m, "Callback", nb::intrusive_ptr<Callback>([](Callback* cb, PyObject* self) noexcept { cb->set_self_py(self); }),
-      nb::dynamic_attr(), nb::is_weak_referenceable(),
-      "What runs on the host around epochs and steps: derive from it and override on_train_begin, "
-      "on_train_epoch_begin, "
-      "on_train_step_begin, on_train_step_end, on_train_epoch_end, on_train_end, or the same with on_eval_. Each gets "
-      "a "
-      "RunContext. With the sink on, step hooks run once a command.");
-  c.def("__init__", [](nb::pointer_and_handle<Callback> self) { construct_callback(self); });
-  // The base hooks call the older names, which a Python class may have overridden: they are virtual from there on.
-  const auto base = [&c](const char* name, const char* legacy) {
-    c.def(
-        name,
-        [legacy](nb::handle self, nb::handle context) {
-          if (override_of(self.ptr(), legacy)) self.attr(legacy)(context);
-        },
-        "run_context"_a);
-  };
-  base("on_train_begin", "begin"), base("on_eval_begin", "begin");
-  base("on_train_epoch_begin", "epoch_begin"), base("on_eval_epoch_begin", "epoch_begin");
-  base("on_train_step_begin", "step_begin"), base("on_eval_step_begin", "step_begin");
-  base("on_train_step_end", "step_end"), base("on_eval_step_end", "step_end");
-  base("on_train_epoch_end", "epoch_end"), base("on_eval_epoch_end", "epoch_end");
-  base("on_train_end", "end"), base("on_eval_end", "end");
-  for (const char* name : {"begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end"})
-    c.def(name, [](nb::handle, nb::handle) {}, "run_context"_a);
-  c.def("__enter__", [](nb::handle self) { return nb::borrow(self); });
-  c.def("__exit__", [](nb::handle, const nb::args&) {});
-
-  nb::class_<LossMonitorImpl, Callback, PyCallback<LossMonitorImpl>> loss(
-      m, "LossMonitor",
-      "Prints `epoch: E step: S, loss is L` every per_print_times steps (0: never), and ends the run "
-      "with a ValueError at a loss that is not finite.");
-  loss.def(
-      "__init__",
-      [](nb::pointer_and_handle<LossMonitorImpl> self, std::int64_t every) { construct_callback(self, every); },
-      "per_print_times"_a = 1);
-  loss.def(
-      "on_train_begin",
-      [](LossMonitorImpl& self, const ContextObject& c) { self.LossMonitorImpl::on_train_begin(c.get()); },
-      "run_context"_a);
-  loss.def(
-      "on_train_step_end",
-      [](LossMonitorImpl& self, const ContextObject& c) { self.LossMonitorImpl::on_train_step_end(c.get()); },
-      "run_context"_a);
-  nb::class_<TimeMonitorImpl, Callback, PyCallback<TimeMonitorImpl>> time(
-      m, "TimeMonitor", "Prints `Train epoch time: T ms, per step time: S ms` after each epoch.");
-  time.def(
-      "__init__",
-      [](nb::pointer_and_handle<TimeMonitorImpl> self, std::optional<std::int64_t> size, bool data_time) {
-        construct_callback(self, size, data_time);
-      },
-      "data_size"_a.none() = nb::none(), "data_time"_a = false);
-  time.def(
-      "epoch_begin", [](TimeMonitorImpl& self, const ContextObject& c) { self.TimeMonitorImpl::epoch_begin(c.get()); },
-      "run_context"_a);
-  time.def(
-      "epoch_end", [](TimeMonitorImpl& self, const ContextObject& c) { self.TimeMonitorImpl::epoch_end(c.get()); },
-      "run_context"_a);
-}
-
-// ---- Metrics
-
-/// A metric written in Python: update(*outputs), eval(), clear().
-class PyMetric : public Metric {
- public:
-  void clear() override { call("clear"); }
-  void update(const nn::EvalBatch& batch) override {
-    nb::gil_scoped_acquire gil;
-    const nb::handle self = object();
-    const nb::object indexes = nb::getattr(self, "_indexes", nb::none());
-    nb::list args;
-    if (!indexes.is_none()) {
-      for (nb::handle i : indexes) args.append(wrap(batch.all.at(nb::cast<std::size_t>(i))));
-    } else {
-      args.append(wrap(batch.output));
-      args.append(wrap(batch.label));
-    }
-    self.attr("update")(*args);
-  }
-  double eval() override {
-    nb::gil_scoped_acquire gil;
-    const nb::object value = object().attr("eval")();
-    nb::setattr(object(), "_result", value);
-    double number = 0;
-    return nb::try_cast(value, number) ? number : 0;  // Model.eval takes _result
-  }
-  std::string cls_name() const override {
-    nb::gil_scoped_acquire gil;
-    return python_class_name(object().ptr());
-  }
-
- private:
-  nb::handle object() const { return static_cast<PyObject*>(self_py()); }
-  void call(const char* name) {
-    nb::gil_scoped_acquire gil;
-    object().attr(name)();
-  }
-};
-
-void bind_metrics(nb::module_& m) {
-  const auto abstract = [](const char* what) {
-    return [what](nb::handle self, const nb::args&) {
-      throw TypeError(fmt::format("{} must define {}()", type_name_of(self), what));
-    };
-  };
-  nb::class_<Metric, PyMetric> c(
-      m, "Metric", nb::intrusive_ptr<Metric>([](Metric* o, PyObject* self) noexcept { o->set_self_py(self); }),
-      nb::dynamic_attr(), "Base of metrics: derive from it and define clear(), update(output, label) and eval().");
-  c.def(nb::init<>());
-  c.def("clear", abstract("clear")).def("update", abstract("update")).def("eval", abstract("eval"));
-  c.def(
-      "set_indexes",
-      [](nb::handle self, nb::handle indexes) {
-        nb::setattr(self, "_indexes", nb::list(indexes));
-        return nb::borrow(self);
-      },
-      "indexes"_a, "Which of (loss, output, label) update() gets.");
-  const auto convert = [](nb::handle o) { return unwrap(o) ? *unwrap(o) : to_tensor(o); };
-  nb::class_<nn::AccuracyImpl, Metric> accuracy(m, "Accuracy", "Share of rows whose largest output is at the label.");
-  accuracy.def(nb::init<const std::string&>(), "eval_type"_a = "classification")
-      .def("clear", &nn::AccuracyImpl::clear)
-      .def("eval", &nn::AccuracyImpl::eval)
-      .def("update", [convert](nn::AccuracyImpl& self, nb::handle output, nb::handle label) {
-        nn::EvalBatch b;
-        b.output = convert(output);
-        b.label = convert(label);
-        b.rows = b.label.ndim() ? b.label.shape(0) : 1;
-        self.update(b);
-      });
-  nb::class_<nn::LossImpl, Metric> loss(m, "Loss", "Mean loss over rows.");
-  loss.def(nb::init<>())
-      .def("clear", &nn::LossImpl::clear)
-      .def("eval", &nn::LossImpl::eval)
-      .def("update", [convert](nn::LossImpl& self, nb::handle value) {
-        nn::EvalBatch b;
-        b.loss = convert(value);
-        b.rows = b.loss.ndim() ? b.loss.shape(0) : 1;
-        self.update(b);
-      });
-  m.def("get_metric", &nn::get_metric);
-}
 
 // ---- Model
 
@@ -366,6 +126,22 @@ void bind_model(nb::module_& m) {
              const RunScope run(self);
              self.train(epoch, dataset, {std::move(callbacks), sink, sink_size, initial_epoch, signal_poll()});
            })
+      .def("fit",
+           [](Model& self, std::int64_t epoch, const data::Dataset& dataset, const data::Dataset& valid,
+              std::vector<Ref<Callback>> callbacks, bool sink, bool valid_sink, std::int64_t sink_size,
+              std::int64_t initial_epoch, std::int64_t frequency, std::vector<std::int64_t> epochs) {
+             const RunScope run(self);
+             self.fit(epoch, dataset, valid,
+                      {std::move(callbacks), sink, sink_size, initial_epoch, signal_poll(), frequency,
+                       std::move(epochs), valid_sink});
+           })
+      .def(
+          "build",
+          [](Model& self, const std::optional<data::Dataset>& dataset, const std::optional<data::Dataset>& valid) {
+            const RunScope run(self);
+            self.build(dataset ? &*dataset : nullptr, valid ? &*valid : nullptr);
+          },
+          nb::arg().none(), nb::arg().none())
       .def("eval",
            [](Model& self, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks, bool sink) {
              const RunScope run(self);
