@@ -7,8 +7,9 @@ The API follows MindSpore's: `Tensor`, `Parameter`, `nn`, `ops`, `dataset`, `Mod
 import atexit as _atexit
 import importlib as _importlib
 import os as _os
+import pkgutil as _pkgutil
 
-from undertow import _core  # noqa: E402
+from undertow import _core, _modules  # noqa: E402
 from undertow._core import (  # noqa: E402, F401
     DataError,
     DeviceError,
@@ -36,6 +37,7 @@ from undertow._core import (  # noqa: E402, F401
     uint64,
 )
 
+_modules.install()
 _core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 
@@ -58,30 +60,41 @@ __version__ = "0.1.0"
 # Where the other public names live; they are imported when first asked for.
 _HOMES = {
     "undertow.context": "set_context get_context set_device reset_context",
-    "undertow.common": "ParameterTuple set_seed get_seed dtype_to_nptype mutable",
+    "undertow.common": "ParameterTuple RowTensor COOTensor CSRTensor set_seed get_seed dtype_to_nptype mutable",
     "undertow._grad": "value_and_grad grad",
-    "undertow._jit": "jit",
-    "undertow.train": "Model Callback LossMonitor TimeMonitor LambdaCallback RunContext",
+    "undertow._jit": "jit _cell_graph_executor",
+    "undertow.ops": "vjp vmap jvp jacfwd jacrev",
+    "undertow.mindrecord": "FileWriter",
+    "undertow.parallel": "ParallelMode set_auto_parallel_context get_auto_parallel_context reset_auto_parallel_context",
+    "undertow.train": "Model Callback LossMonitor TimeMonitor LambdaCallback RunContext EarlyStopping History "
+    "LearningRateScheduler ReduceLROnPlateau OnRequestExit ModelCheckpoint CheckpointConfig save_checkpoint "
+    "load_checkpoint load_checkpoint_async load_param_into_net export",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-_MODULES = ("nn", "ops", "dataset", "train", "common", "context", "runtime", "alias")
 
 
 def __getattr__(name):
     """Imports submodules and the less urgent names on first use."""
-    if name in _MODULES:
-        value = _importlib.import_module(f"undertow.{name}")
+    if name == "ms_function":
+        _modules.note("mindspore.ms_function", "mindspore.jit")
+        value = __getattr__("jit")
     elif name == "dtype":
         value = _importlib.import_module("undertow.common.dtype")
     elif name in _HOME:
         value = getattr(_importlib.import_module(_HOME[name]), name)
-    else:
+    elif name.startswith("_"):
         raise AttributeError(f"undertow has no '{name}'")
+    else:
+        try:
+            value = _importlib.import_module(f"undertow.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"undertow.{name}":
+                raise
+            raise AttributeError(f"undertow has no '{name}'") from None
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted(
-        {*globals(), *_HOME, *_MODULES, "dtype"} - {"_atexit", "_importlib", "_os", "_name", "_value", "_class"}
-    )
+    modules = {name for _, name, _ in _pkgutil.iter_modules(__path__) if not name.startswith("_")}
+    return sorted({name for name in globals() if not name.startswith("_")} | set(_HOME) | modules | {"dtype"})

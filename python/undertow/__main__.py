@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m undertow script.py args...: runs a MindSpore script on Undertow, otherwise as a plain run would."""
+"""python -m undertow script.py args...: runs a MindSpore script on Undertow, otherwise as a plain run would.
+
+--check script.py lists the names that the script uses and Undertow lacks; --coverage DIR does so for a folder. Neither
+runs anything.
+"""
 
 import atexit
 import builtins
@@ -7,7 +11,11 @@ import os
 import sys
 import types
 
-_USAGE = "usage: python -m undertow script.py [args...]"
+_USAGE = """usage: python -m undertow script.py [args...]     runs a MindSpore script on Undertow
+       python -m undertow --check script.py      lists the names that it uses and Undertow lacks
+       python -m undertow --coverage DIR         the same for all scripts of a folder, as a table
+       python -m undertow mindrecord pack DIR    packs a folder of images for each class (mindrecord --help: more)
+       python -m undertow mindrecord info FILE   tells what a MindRecord file holds"""
 
 
 def _fail(text):
@@ -43,11 +51,37 @@ def _clear(names):
             names[name] = None
 
 
+def _report(argv):
+    from undertow import _coverage
+
+    if len(argv) != 2:
+        return _fail(f"{argv[0]} takes one path\n{_USAGE}")
+    option, path = argv
+    try:
+        if option == "--coverage":
+            if not os.path.isdir(path):
+                raise ValueError(f"{path} is not a folder")
+            return _coverage.coverage(path)
+        _load(path)  # says what is wrong with the file
+        return _coverage.check(path)
+    except ValueError as error:
+        return _fail(error)
+    except BrokenPipeError:  # `| head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
 def main(argv):
     """Runs the script named by argv[0]; returns the exit status."""
     if not argv or argv[0] in ("-h", "--help"):
         print(_USAGE, file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
+    if argv[0] in ("--check", "--coverage"):
+        return _report(argv)
+    if argv[0] == "mindrecord":
+        from undertow.mindrecord import cli
+
+        return cli.main(argv[1:])
     if argv[0].startswith("-"):
         return _fail(f"unknown option {argv[0]}\n{_USAGE}")
     path = argv[0]
@@ -75,6 +109,11 @@ def main(argv):
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
+
+
+def entry():
+    """The command `undertow`."""
+    return main(sys.argv[1:])
 
 
 if __name__ == "__main__":

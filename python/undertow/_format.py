@@ -52,3 +52,21 @@ def cell_repr(cell):
     lines += [f"({key}): {child!r}" for key, child in children.items()]
     body = "\n".join(lines).replace("\n", "\n  ")
     return f"{name}<\n  {body}\n  >"
+
+
+class HookHandle:
+    """What register_forward_hook gives: remove() ends the hook. Usable in `with`."""
+
+    def __init__(self, cell, number):
+        self._cell, self._number = cell, number
+
+    def remove(self):
+        if self._cell is not None:
+            self._cell._remove_hook(self._number)
+            self._cell = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.remove()

@@ -56,6 +56,9 @@ class _Program:
         self.output = result
         return outputs
 
+    def compile(self, tensors):
+        self.compiled.compile(tensors)
+
     def run(self, tensors):
         if self.changes != (now := _core._attribute_changes()):
             self.compiled.retrace()
@@ -119,3 +122,21 @@ def jit(function=None, *, capture_mode="trace", jit_level="O0", dynamic=0, fullg
             raise
 
     return compiled
+
+
+class _CellGraphExecutor:
+    """Compiles cells ahead of their first call."""
+
+    def compile(self, cell, *args, **kwargs):
+        """Traces and compiles `cell` for these arguments; runs nothing. Raises what tracing raises, and ValueError
+        where two parameters have one name.
+        """
+        cell.check_names()
+        tensors = []
+        _flatten(args, tensors)
+        _flatten(kwargs, tensors)
+        _Program(cell, args, kwargs).compile(tensors)
+        return cell.cls_name, True
+
+
+_cell_graph_executor = _CellGraphExecutor()

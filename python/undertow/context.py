@@ -4,42 +4,64 @@
 import warnings
 
 from undertow import _core
+from undertow.parallel import (  # noqa: F401
+    ParallelMode,
+    get_auto_parallel_context,
+    reset_auto_parallel_context,
+    set_auto_parallel_context,
+)
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
 
-# MindSpore's other settings: kept so that get_context gives them back, without effect here.
-_NOTED = {
-    "device_id": 0,
-    "save_graphs": False,
-    "save_graphs_path": ".",
-    "enable_graph_kernel": False,
-    "graph_kernel_flags": "",
-    "max_call_depth": 1000,
-    "max_device_memory": "1024GB",
-    "mempool_block_size": "1GB",
-    "memory_optimize_level": "O0",
-    "memory_offload": "OFF",
-    "enable_compile_cache": False,
-    "compile_cache_path": "",
-    "jit_config": {},
-    "jit_level": "O0",
-    "jit_syntax_level": "LAX",
-    "deterministic": "ON",
-    "pynative_synchronize": False,
-    "print_file_path": "",
-    "precompile_only": False,
-    "reserve_class_name_in_scope": True,
-    "enable_reduce_precision": True,
-    "runtime_num_threads": 0,
-    "ascend_config": {},
-    "gpu_config": {},
-    "env_config_path": "",
-    "variable_memory_max_size": "",
-    "auto_tune_mode": "NO_TUNE",
-    "inter_op_parallel_num": 0,
-    "max_device_memory_fraction": 1.0,
+_ON_CPU = "there is one CPU device"
+_MEMORY = "a program's memory is planned when it is compiled"
+_COMPILER = "every step is compiled as a whole, in one way"
+# MindSpore's other settings: default, and why another value changes nothing (None: what it asks for is so anyway).
+_OTHERS = {
+    "aoe_config": ({}, _ON_CPU),
+    "aoe_tune_mode": ("", _ON_CPU),
+    "ascend_config": ({}, _ON_CPU),
+    "auto_tune_mode": ("NO_TUNE", "kernels are chosen by fixed rules"),
+    "check_bprop": (False, "a cell's own gradient is not compared with the recorded one"),
+    "compile_cache_path": ("", "machine code is cached in UNDERTOW_CACHE_DIR"),
+    "debug_level": ("RELEASE", _COMPILER),
+    "deterministic": ("ON", None),
+    "device_id": (0, _ON_CPU),
+    "enable_compile_cache": (False, None),
+    "enable_graph_kernel": (False, None),
+    "enable_mem_reuse": (True, None),
+    "enable_reduce_precision": (True, None),
+    "enable_profiling": (False, "Profiler measures"),
+    "enable_sparse": (False, "tensors are dense"),
+    "env_config_path": ("", "there is no configuration file"),
+    "exec_order": ("dfs", "operations run in the order they were written"),
+    "gpu_config": ({}, _ON_CPU),
+    "grad_for_scalar": (False, "numbers are constants of a compiled function"),
+    "graph_kernel_flags": ("", "fusion has no flags"),
+    "inter_op_parallel_num": (0, "operations run one after the other, each on all threads"),
+    "jit_config": ({}, _COMPILER),
+    "jit_level": ("O0", _COMPILER),
+    "jit_syntax_level": ("LAX", _COMPILER),
+    "max_call_depth": (1000, None),
+    "max_device_memory": ("1024GB", _MEMORY),
+    "max_device_memory_fraction": (1.0, _MEMORY),
+    "memory_offload": ("OFF", _MEMORY),
+    "memory_optimize_level": ("O0", _MEMORY),
+    "mempool_block_size": ("1GB", _MEMORY),
+    "op_timeout": (900, "operations have no time limit"),
+    "precompile_only": (False, "compiling alone is not offered"),
+    "print_file_path": ("", "prints go to standard output"),
+    "profiling_options": ("", "Profiler measures"),
+    "pynative_synchronize": (False, None),
+    "reserve_class_name_in_scope": (True, None),
+    "runtime_num_threads": (0, "OMP_NUM_THREADS sets the number of threads"),
+    "save_dump_path": (".", "UNDERTOW_DUMP=all shows the graph after each pass"),
+    "save_graphs": (False, "UNDERTOW_DUMP=all shows the graph after each pass"),
+    "save_graphs_path": (".", "UNDERTOW_DUMP=all shows the graph after each pass"),
+    "support_binary": (False, "scripts run from source"),
+    "variable_memory_max_size": ("", _MEMORY),
 }
-_settings = dict(_NOTED)
+_settings = {name: default for name, (default, _) in _OTHERS.items()}
 _told = set()
 
 
@@ -52,15 +74,16 @@ def set_context(mode=None, device_target=None, strict_device=None, **settings):
     anything changes.
     """
     for name in settings:
-        if name not in _NOTED:
-            raise ValueError(f"set_context: unknown setting '{name}'; known are {', '.join(sorted(_NOTED))}")
+        if name not in _OTHERS:
+            raise ValueError(f"set_context: unknown setting '{name}'; known are {', '.join(_OTHERS)}")
     if mode is not None and (isinstance(mode, bool) or not isinstance(mode, int)):
         raise TypeError(f"set_context: mode must be GRAPH_MODE or PYNATIVE_MODE, got {mode!r}")
     _core._set_context(mode, device_target, strict_device)
     for name, value in settings.items():
-        if value != _NOTED[name] and name not in _told:
+        default, why = _OTHERS[name]
+        if value != default and why and name not in _told:
             _told.add(name)
-            warnings.warn(f"set_context: '{name}' has no effect in Undertow", stacklevel=2)
+            warnings.warn(f"set_context: '{name}' changes nothing in Undertow: {why}", stacklevel=2)
         _settings[name] = value
 
 
@@ -84,4 +107,4 @@ def set_device(device_target, device_id=None):
 def reset_context():
     """All settings as at the start."""
     _core._set_context(PYNATIVE_MODE, "CPU", False)
-    _settings.update(_NOTED)
+    _settings.update((name, default) for name, (default, _) in _OTHERS.items())

@@ -5,9 +5,14 @@ import numpy as _np
 
 from undertow import _core
 from undertow._core import Parameter, Tensor  # noqa: F401
+from undertow._refused import refuse as _refuse
 from undertow.common import dtype, initializer, parameter  # noqa: F401
 from undertow.common.dtype import dtype_to_nptype  # noqa: F401
 from undertow.common.parameter import ParameterTuple  # noqa: F401
+
+globals().update(
+    _refuse(__name__, dict.fromkeys(("RowTensor", "COOTensor", "CSRTensor", "RowTensorInner"), "tensors are dense"))
+)
 
 _seed = None
 

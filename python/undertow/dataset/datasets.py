@@ -2,9 +2,11 @@
 """Dataset: a handle to an immutable pipeline description."""
 
 import builtins
-import inspect
+
+import numpy as np
 
 from undertow._core import data as _data
+from undertow.dataset._operation import handle_of
 
 
 class Shuffle:
@@ -41,26 +43,10 @@ def integer_of(value, what):
     return value.__index__()
 
 
-def map_handle(operation):
-    """The C++ operation for one of ours or for a Python callable."""
-    if hasattr(operation, "_handle"):
-        return operation._handle()
-    if not callable(operation):
-        raise TypeError(f"map: an operation must be callable, got {type(operation).__name__}")
-    name = getattr(operation, "__name__", type(operation).__name__)
-    return _data.python_map(operation, _arity(operation), name)
-
-
-def _arity(function):
-    """How many columns a callable takes: its positional parameters without defaults; -1 for any number."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 1
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return -1
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return max(1, sum(p.kind in kinds and p.default is p.empty for p in parameters))
+def bool_of(value, what):
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{what} must be a bool, got {value!r}")
+    return bool(value)
 
 
 class Dataset:
@@ -84,11 +70,92 @@ class Dataset:
         python_multiprocessing=False,
         max_rowsize=None,
     ):
-        """Rows become batches; every column gains a leading dimension. Rows of different shapes raise DataError."""
-        if per_batch_map is not None or callable(batch_size):
-            raise NotImplementedError("batch: per_batch_map and a batch_size function are not supported yet; use map()")
-        n = integer_of(batch_size, "batch: batch_size")
-        return Dataset(self._node.batch(n, bool(drop_remainder), workers_of(num_parallel_workers)))
+        """Rows become batches; every column gains a leading dimension. Rows of different shapes raise DataError.
+
+        batch_size may be a function of BatchInfo. per_batch_map(*columns, BatchInfo) gets a list of arrays for each of
+        `input_columns` (default: all) and gives as many such lists as `output_columns` (default: the input columns)
+        has names; they take the places of the input columns where there are as many, else they come first.
+        """
+        if callable(batch_size):
+            size_of = batch_size
+
+            def size(batch, epoch):
+                return size_of(BatchInfo(batch, epoch))
+
+        else:
+            size = integer_of(batch_size, "batch: batch_size")
+        drop, workers = bool_of(drop_remainder, "batch: drop_remainder"), workers_of(num_parallel_workers)
+        if per_batch_map is None:
+            if input_columns is not None or output_columns is not None:
+                raise ValueError("batch: input_columns and output_columns need a per_batch_map")
+            return Dataset(self._node.batch(size, drop, workers))
+        if not callable(per_batch_map):
+            raise TypeError(f"batch: per_batch_map must be callable, got {type(per_batch_map).__name__}")
+        names = self.get_col_names()
+        inputs = names_of(input_columns, "batch: input_columns") or names
+        outputs = names_of(output_columns, "batch: output_columns") or inputs
+        for name in inputs:
+            if name not in names:
+                raise ValueError(f"batch: there is no column '{name}'; the columns are {', '.join(names)}")
+        places, out_names = _places(names, inputs, outputs)
+
+        def function(batch, epoch, *columns):
+            return per_batch_map(*columns, BatchInfo(batch, epoch))
+
+        collate = _data.python_batch(function, [names.index(c) for c in inputs], len(outputs), places, out_names)
+        return Dataset(self._node.batch(size, drop, workers, collate, out_names))
+
+    def padded_batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None):
+        """As batch(), with columns padded to one shape.
+
+        pad_info: {column: (shape, value)}, where extents of the shape may be None and the shape may be None: up to the
+        largest of the batch. Without it all columns are padded, with 0.
+        """
+        size = integer_of(batch_size, "padded_batch: batch_size")
+        padding = _padding(pad_info, "padded_batch")
+        drop = bool_of(drop_remainder, "padded_batch: drop_remainder")
+        return Dataset(self._node.padded_batch(size, padding, drop, workers_of(num_parallel_workers)))
+
+    def bucket_batch_by_length(
+        self,
+        column_names,
+        bucket_boundaries,
+        bucket_batch_sizes,
+        element_length_function=None,
+        pad_info=None,
+        pad_to_bucket_boundary=False,
+        drop_remainder=False,
+    ):
+        """Batches of rows of about one length, padded.
+
+        A row goes to the first bucket whose boundary is above its length, which is element_length_function(*columns),
+        or the first extent of the only column; a bucket with its number of rows becomes a batch.
+        """
+        if element_length_function is not None and not callable(element_length_function):
+            raise TypeError("bucket_batch_by_length: element_length_function must be callable")
+        for value, what in ((bucket_boundaries, "bucket_boundaries"), (bucket_batch_sizes, "bucket_batch_sizes")):
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"bucket_batch_by_length: {what} must be a list of integers, got {value!r}")
+        return Dataset(
+            self._node.bucket_batch(
+                names_of(column_names, "bucket_batch_by_length: column_names"),
+                [integer_of(b, "bucket_batch_by_length: a boundary") for b in bucket_boundaries],
+                [integer_of(b, "bucket_batch_by_length: a batch size") for b in bucket_batch_sizes],
+                element_length_function,
+                _padding(pad_info, "bucket_batch_by_length"),
+                bool_of(pad_to_bucket_boundary, "bucket_batch_by_length: pad_to_bucket_boundary"),
+                bool_of(drop_remainder, "bucket_batch_by_length: drop_remainder"),
+            )
+        )
+
+    def cache(self, size=0):
+        """Keeps each row, as it is here, in memory once it was made: up to `size` bytes, 0: any number.
+
+        For sources with random access; rows of the others are read each time.
+        """
+        if integer_of(size, "cache: size") < 0:
+            raise ValueError(f"cache: size must not be negative, got {size}")
+        return Dataset(self._node.cache(size))
 
     def map(
         self,
@@ -106,10 +173,14 @@ class Dataset:
 
         A Python callable gets NumPy arrays and returns an array, a number, or a tuple of them. Other columns are kept.
         """
-        items = list(operations) if isinstance(operations, (list, tuple)) else [operations]
-        op = _data.compose([map_handle(item) for item in items])
+        if callbacks is not None:
+            raise NotImplementedError(
+                "map: callbacks are not supported; count in the operation, or use Model's callbacks"
+            )
+        op = handle_of(operations if isinstance(operations, (list, tuple)) else [operations])
         inputs, outputs = names_of(input_columns, "map: input_columns"), names_of(output_columns, "map: output_columns")
-        return Dataset(self._node.map(op, inputs, outputs, workers_of(num_parallel_workers)))
+        mapped = Dataset(self._node.map(op, inputs, outputs, workers_of(num_parallel_workers)))
+        return mapped if cache is None else mapped.cache(cache.size_in_bytes)
 
     def shuffle(self, buffer_size):
         """Draws rows from a buffer of that many, anew each epoch. buffer_size >= 2."""
@@ -175,6 +246,30 @@ class Dataset:
             raise TypeError(f"apply: the function must return a Dataset, got {type(result).__name__}")
         return result
 
+    def flat_map(self, func):
+        """The datasets that func(*row) gives for each row (NumPy arrays), one after the other. Runs this dataset at
+        once.
+        """
+        parts = [func(*row) for row in self.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        if not parts:
+            raise ValueError("flat_map: the dataset has no rows")
+        return parts[0] if len(parts) == 1 else parts[0].concat(parts[1:])
+
+    def sync_wait(self, condition_name, num_batch=1, callback=None):
+        """Not supported: a pipeline that waits for the training step could not run ahead of it."""
+        raise NotImplementedError(
+            "sync_wait: pipelines do not wait for the training step; change data per epoch instead"
+        )
+
+    def save(self, file_name, num_files=1, file_type="mindrecord"):
+        """Writes the rows to MindRecord files, in their order: the first files have one row more where they do not
+        divide. Types that MindRecord lacks are stored as bytes and noted in the schema's description, from which
+        MindDataset gives them back as they were.
+        """
+        from undertow.dataset.saving import save
+
+        save(self, file_name, num_files, file_type)
+
     # ---- iteration
 
     def create_dict_iterator(self, num_epochs=-1, output_numpy=False, do_copy=False):
@@ -217,16 +312,81 @@ class Dataset:
 
     def output_shapes(self, estimate=False):
         """The shape of each column, from the first row."""
-        return [list(shape) for shape in self._node.output_shapes()]
+        return [list(shape) for _, shape, _ in self._node.specs()]
 
     def output_types(self):
         """NumPy's type of each column, from the first row."""
         from undertow.common.dtype import dtype_to_nptype
 
-        return [dtype_to_nptype(t) for t in self._node.output_types()]
+        return [
+            dtype_to_nptype(t) if not text else (np.bytes_ if t.itemsize == 1 else np.str_)
+            for t, _, text in self._node.specs()
+        ]
+
+    def num_classes(self):
+        """The number of classes of the source; None where it has none."""
+        return len(self._node.classes()) or None
+
+    def get_class_indexing(self):
+        """{name of a class: its number}; empty where the source has none."""
+        return dict(self._node.classes())
+
+    @property
+    def input_indexs(self):
+        """Whatever it was set to; it changes nothing here."""
+        return getattr(self, "_input_indexs", ())
+
+    @input_indexs.setter
+    def input_indexs(self, value):
+        self._input_indexs = value
 
     def reset(self):
         """Nothing to do: every iterator starts anew."""
+
+    def close(self):
+        """Nothing to do: threads end with their iterator."""
+
+
+class BatchInfo:
+    """What a function for a batch may ask for: the number of the batch in its epoch, and of the epoch, from 0."""
+
+    def __init__(self, batch, epoch):
+        self._batch, self._epoch = batch, epoch
+
+    def get_batch_num(self):
+        return self._batch
+
+    def get_epoch_num(self):
+        return self._epoch
+
+
+def _places(names, inputs, outputs):
+    """For each column that follows: the output that it is, or ~column that it was; and its name."""
+    if len(inputs) == len(outputs):
+        places = [inputs.index(n) if n in inputs else ~i for i, n in enumerate(names)]
+    else:
+        places = [*range(len(outputs)), *(~i for i, n in enumerate(names) if n not in inputs)]
+    return places, [outputs[p] if p >= 0 else names[~p] for p in places]
+
+
+def _padding(pad_info, what):
+    """{column: (shape, value)}, checked."""
+    if pad_info is None:
+        return {}
+    if not isinstance(pad_info, dict):
+        raise TypeError(f"{what}: pad_info must be a dict from column to (shape, value), got {pad_info!r}")
+    out = {}
+    for column, how in pad_info.items():
+        if how is None:
+            how = (None, 0)
+        if not isinstance(how, (list, tuple)) or len(how) != 2:
+            raise TypeError(f"{what}: pad_info['{column}'] must be (shape, value), got {how!r}")
+        shape, value = how
+        if shape is not None and not isinstance(shape, (list, tuple)):
+            raise TypeError(f"{what}: the shape in pad_info['{column}'] must be a list, got {shape!r}")
+        value = 0 if value is None else value.decode() if isinstance(value, bytes) else value
+        out[column] = (shape, value if isinstance(value, str) else float(value))
+    return out
 
 
 def _epochs(num_epochs):

@@ -9,9 +9,28 @@ class Sampler:
 
     def __init__(self, num_samples=None):
         self.num_samples = num_samples
+        self._child = None
 
     def _handle(self):
+        """The C++ sampler, behind its child."""
+        own = self._own_handle()
+        child = getattr(self, "_child", None)  # a class of the user's may not have called __init__
+        return own if child is None else _data.chained_sampler(handle_of(child), own)
+
+    def _own_handle(self):
         return _data.python_sampler(self)
+
+    def add_child(self, sampler):
+        """From now on this sampler chooses among the rows that `sampler` chooses."""
+        if sampler is not None and getattr(self, "_child", None) is not None:
+            raise RuntimeError("a sampler has one child, and this one has it already")
+        self._child = sampler
+
+    def get_child(self):
+        return getattr(self, "_child", None)
+
+    def get_num_samples(self):
+        return getattr(self, "num_samples", None)
 
 
 class _Builtin(Sampler):
@@ -19,7 +38,7 @@ class _Builtin(Sampler):
         super().__init__(num_samples)
         self._built = handle
 
-    def _handle(self):
+    def _own_handle(self):
         return self._built
 
 
@@ -76,6 +95,21 @@ class DistributedSampler(_Builtin):
     def __init__(self, num_shards, shard_id, shuffle=True, num_samples=None, offset=-1):
         n = _count(num_samples, "num_samples")
         super().__init__(_data.distributed_sampler(num_shards, shard_id, shuffle, n, offset), num_samples)
+
+
+class PKSampler(_Builtin):
+    """num_val rows of each of the first num_class classes (None: all), class after class.
+
+    The source tells the classes by class_column. A class with fewer rows starts over.
+    """
+
+    def __init__(self, num_val, num_class=None, shuffle=False, class_column="label", num_samples=None):
+        if not isinstance(class_column, str):
+            raise TypeError(f"class_column must be a column's name, got {class_column!r}")
+        if not isinstance(shuffle, bool):
+            raise TypeError(f"shuffle must be a bool, got {shuffle!r}")
+        val, n = _count(num_val, "num_val"), _count(num_samples, "num_samples")
+        super().__init__(_data.pk_sampler(val, _count(num_class, "num_class"), shuffle, class_column, n), num_samples)
 
 
 class IterSampler(Sampler):

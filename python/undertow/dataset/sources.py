@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets that start a pipeline."""
 
+import builtins
 import os
 
 import numpy as np
@@ -8,14 +9,19 @@ import numpy as np
 from undertow._core import data as _data
 from undertow.dataset.datasets import Dataset, Shuffle, integer_of, names_of, workers_of
 from undertow.dataset.samplers import handle_of
+from undertow.dataset.schema import Schema
+from undertow.dataset.transforms import TypeCast
+
+_MODES = {Shuffle.GLOBAL: 0, Shuffle.ADAPTIVE: 0, Shuffle.PARTIAL: 0, Shuffle.FILES: 1, Shuffle.INFILE: 2}
 
 
 def _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler):
     """The common arguments of sources, checked."""
+    mode = 0
     if shuffle is not None and not isinstance(shuffle, bool):
-        if shuffle not in (Shuffle.GLOBAL, Shuffle.ADAPTIVE):
-            raise ValueError(f"shuffle must be True, False or Shuffle.GLOBAL, got {shuffle!r}")
-        shuffle = True
+        if shuffle not in _MODES:
+            raise TypeError(f"shuffle must be a bool or one of dataset.Shuffle, got {shuffle!r}")
+        mode, shuffle = _MODES[shuffle], True
     if num_samples is not None and integer_of(num_samples, "num_samples") <= 0:
         raise ValueError(f"num_samples must be positive, got {num_samples}")
     if (num_shards is None) != (shard_id is None):
@@ -27,6 +33,7 @@ def _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, s
         0 if num_shards is None else integer_of(num_shards, "num_shards"),
         -1 if shard_id is None else integer_of(shard_id, "shard_id"),
         handle_of(sampler),
+        mode,
     )
 
 
@@ -36,7 +43,8 @@ class GeneratorDataset(Dataset):
     source: an object with __getitem__ and __len__ (shuffled by default); a generator function, called once an epoch; an
     iterable; or an iterator or generator object, which gives its rows once. A row is a tuple with an array or number
     for each of `column_names`, or a single one. A list or tuple of such rows is copied once, and no Python runs for it
-    afterwards. Without random access `shuffle=True` draws from a buffer of 1024 rows. Rows are fetched by
+    afterwards. Without random access `shuffle=True` draws from a buffer of 1,000 rows or
+    256 MB, whichever is less (config.set_shuffle_buffer). Rows are fetched by
     num_parallel_workers threads, in order; what a source raises comes out where the data is used.
     """
 
@@ -57,17 +65,26 @@ class GeneratorDataset(Dataset):
         batch_sampler=None,
         collate_fn=None,
     ):
-        if batch_sampler is not None or collate_fn is not None:
-            raise NotImplementedError(
-                "GeneratorDataset: batch_sampler and collate_fn are not supported yet; use batch()"
-            )
-        if schema is not None or column_types is not None:
-            raise NotImplementedError("GeneratorDataset: schema and column_types are not supported; use map()")
         names = names_of(column_names, "column_names")
+        if schema is not None:
+            schema = schema if isinstance(schema, Schema) else Schema(schema)
+            names, column_types = names or list(schema.columns), column_types or schema.types()
         if not names:
-            raise ValueError("GeneratorDataset: column_names must be given")
-        options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler)
-        super().__init__(self._make(source, names, options))
+            raise ValueError("GeneratorDataset: column_names must be given, or a schema")
+        if batch_sampler is None:
+            if collate_fn is not None:
+                raise ValueError("GeneratorDataset: collate_fn needs a batch_sampler")
+            options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler)
+            super().__init__(self._make(source, names, options))
+        else:
+            given = (num_samples, shuffle, sampler, num_shards, shard_id)
+            if any(value is not None for value in given):
+                raise ValueError("GeneratorDataset: batch_sampler excludes sampler, shuffle, num_samples and shards")
+            options = _options(None, num_parallel_workers, None, None, None, None)
+            super().__init__(_batches(source, names, batch_sampler, collate_fn, options))
+        for name, dtype in builtins.zip(names, column_types or ()):
+            if dtype is not None:
+                self._node = self.map(TypeCast(dtype), name)._node
 
     @staticmethod
     def _make(source, names, options):
@@ -90,6 +107,26 @@ class GeneratorDataset(Dataset):
             "GeneratorDataset: source must be a sequence, an iterable or a generator function, not "
             f"{type(source).__name__}"
         )
+
+
+def _batches(source, names, batch_sampler, collate_fn, options):
+    """Whole batches: the rows of each list of row numbers that batch_sampler gives, stacked or given to collate_fn."""
+    if not hasattr(source, "__getitem__"):
+        raise TypeError("GeneratorDataset: batch_sampler needs a source with __getitem__")
+    if not hasattr(batch_sampler, "__iter__"):
+        raise TypeError(f"GeneratorDataset: batch_sampler must be iterable, got {type(batch_sampler).__name__}")
+    if collate_fn is not None and not callable(collate_fn):
+        raise TypeError("GeneratorDataset: collate_fn must be callable")
+
+    def stack(rows):
+        rows = [row if isinstance(row, tuple) else (row,) for row in rows]
+        return tuple(np.stack([np.asarray(value) for value in column]) for column in builtins.zip(*rows))
+
+    def batches():
+        for numbers in batch_sampler:
+            yield (collate_fn or stack)([source[int(i)] for i in numbers])
+
+    return _data.sequential(batches, False, f"GeneratorDataset({_title(source)})", names, options)
 
 
 def _title(source):
@@ -138,8 +175,8 @@ class NumpySlicesDataset(Dataset):
         super().__init__(_data.arrays(columns, names, options))
 
 
-class _IdxDataset(Dataset):
-    """Images and labels in IDX files, plain or gzip. Columns: image uint8 (28, 28, 1), label uint32 ()."""
+class _UsageDataset(Dataset):
+    """A folder with a set for training and one for tests; usage: None, 'train', 'test' or 'all'."""
 
     def __init__(
         self,
@@ -157,15 +194,63 @@ class _IdxDataset(Dataset):
             raise ValueError(f"{type(self).__name__}: usage must be 'train', 'test' or 'all', got {usage!r}")
         options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler)
         super().__init__(self._open(os.fspath(dataset_dir), usage or "all", options))
+        if cache is not None:
+            self._node = self.cache(cache.size_in_bytes)._node
 
 
-class MnistDataset(_IdxDataset):
-    """MNIST from a folder. Raises FileError for a missing folder or file, FormatError for a wrong one."""
+class MnistDataset(_UsageDataset):
+    """MNIST from a folder of IDX files, plain or gzip. Columns: image uint8 (28, 28, 1), label uint32 ().
+    Raises FileError for a missing folder or file, FormatError for a wrong one.
+    """
 
     _open = staticmethod(_data.mnist)
 
 
-class FashionMnistDataset(_IdxDataset):
+class FashionMnistDataset(_UsageDataset):
     """Fashion-MNIST from a folder. Raises FileError for a missing folder or file, FormatError for a wrong one."""
 
     _open = staticmethod(_data.fashion_mnist)
+
+
+class Cifar10Dataset(_UsageDataset):
+    """CIFAR-10's binary version: data_batch_*.bin and test_batch.bin. Columns: image uint8 (32, 32, 3), label
+    uint32 ().
+    """
+
+    _open = staticmethod(_data.cifar10)
+
+
+class Cifar100Dataset(_UsageDataset):
+    """CIFAR-100's binary version (train.bin, test.bin). Columns: image uint8 (32, 32, 3), coarse_label and fine_label
+    uint32 ().
+    """
+
+    _open = staticmethod(_data.cifar100)
+
+
+class PaddedDataset(GeneratorDataset):
+    """The given rows (dicts from column to array), in their order, to be put behind another dataset with `+`."""
+
+    def __init__(self, padded_samples):
+        if not isinstance(padded_samples, list) or not padded_samples:
+            raise TypeError(f"padded_samples must be a list of dicts, got {padded_samples!r}")
+        if not all(isinstance(row, dict) and row.keys() == padded_samples[0].keys() for row in padded_samples):
+            raise ValueError("padded_samples must be dicts with the same columns")
+        names = list(padded_samples[0])
+        super().__init__([tuple(row[n] for n in names) for row in padded_samples], names, shuffle=False)
+
+
+class DatasetCache:
+    """Rows kept in memory, for the argument `cache`: `size` MB, 0: any number. The server that MindSpore's has is not
+    needed; the other arguments change nothing.
+    """
+
+    def __init__(
+        self, session_id, size=0, spilling=False, hostname=None, port=None, num_connections=None, prefetch_size=None
+    ):
+        self.session_id = integer_of(session_id, "session_id")
+        if integer_of(size, "size") < 0:
+            raise ValueError(f"size must not be negative, got {size}")
+        if spilling:
+            raise NotImplementedError("DatasetCache: spilling to disk is not supported")
+        self.size_in_bytes = size << 20

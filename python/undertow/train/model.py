@@ -3,9 +3,10 @@
 
 from undertow import _core
 from undertow._core import Tensor
-from undertow._core.nn import Cell, Metric, Optimizer, get_metric
+from undertow._core.nn import Cell, Fbeta, Metric, Optimizer, Precision, Recall, TrainOneStepCell, WithLossCell
 from undertow._core.train import Callback
 from undertow.dataset import Dataset
+from undertow.train.metrics import _FACTORY, _for_model, get_metric_fn
 
 # Keywords of MindSpore's Model that change nothing here when they have these values.
 _NEUTRAL = {"loss_scale_manager": None, "keep_batchnorm_fp32": None, "boost_config_dict": "", "acc_level": "O0"}
@@ -44,10 +45,14 @@ def _metrics(metrics):
         if not isinstance(name, str):
             raise TypeError(f"Model: the name of a metric must be a str, got {type(name).__name__}")
         if isinstance(metric, str):
-            metric = get_metric(metric)
+            if metric not in _FACTORY:
+                raise ValueError(
+                    f"Model: metric '{metric}' is not known; use {', '.join(_FACTORY)} or a Metric of your own"
+                )
+            metric = get_metric_fn(metric)
         if not isinstance(metric, Metric):
             raise TypeError(f"Model: metric '{name}' must be a Metric or the name of one, got {type(metric).__name__}")
-        named.append((name, metric))
+        named.append((name, _for_model(metric)))
     return named
 
 
@@ -58,6 +63,7 @@ def _callbacks(callbacks, where):
     for item in items:
         if not isinstance(item, Callback):
             raise TypeError(f"{where}: 'callbacks' must be a Callback or a list of them, got {type(item).__name__}")
+        _core.train._begin_callback(item)
     return items
 
 
@@ -112,6 +118,7 @@ class Model:
         self._loss_fn, self._optimizer = _cell(loss_fn, "loss_fn"), optimizer
         self._eval_network = _cell(eval_network, "eval_network")
         self._metrics = _metrics(metrics)
+        self._train_network = None
         indexes = (0, 1, 2) if eval_indexes is None else tuple(eval_indexes)
         if len(indexes) != 3:
             raise ValueError(f"Model: 'eval_indexes' must have three items (loss, output, label), got {len(indexes)}")
@@ -121,7 +128,12 @@ class Model:
 
     @property
     def train_network(self):
-        return self._network
+        """The network with its loss and optimizer as one cell: called with a batch, it trains one step."""
+        if self._train_network is None:
+            network = self._network if self._loss_fn is None else WithLossCell(self._network, self._loss_fn)
+            self._train_network = network if self._optimizer is None else TrainOneStepCell(network, self._optimizer)
+            self._train_network.set_train()
+        return self._train_network
 
     @property
     def predict_network(self):
@@ -147,15 +159,63 @@ class Model:
             _integer(initial_epoch, "initial_epoch"),
         )
 
+    def fit(
+        self,
+        epoch,
+        train_dataset,
+        valid_dataset=None,
+        valid_frequency=1,
+        callbacks=None,
+        dataset_sink_mode=False,
+        valid_dataset_sink_mode=False,
+        sink_size=-1,
+        initial_epoch=0,
+    ):
+        """Trains as train(), and evaluates after every valid_frequency-th epoch, or after those in a list.
+
+        Callbacks find the results in eval_results of the run's parameters when such an epoch ends: the metrics, and
+        "eval_loss", the mean loss over all rows.
+        """
+        if isinstance(valid_frequency, bool) or not isinstance(valid_frequency, (int, list)):
+            raise TypeError(f"Model.fit: 'valid_frequency' must be an integer or a list, got {valid_frequency!r}")
+        if valid_dataset is None:
+            return self.train(epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch)
+        every = isinstance(valid_frequency, int)
+        return self._core.fit(
+            _integer(epoch, "epoch"),
+            _dataset(train_dataset, "train_dataset"),
+            _dataset(valid_dataset, "valid_dataset"),
+            _callbacks(callbacks, "Model.fit"),
+            _flag(dataset_sink_mode, "dataset_sink_mode"),
+            _flag(valid_dataset_sink_mode, "valid_dataset_sink_mode"),
+            _integer(sink_size, "sink_size"),
+            _integer(initial_epoch, "initial_epoch"),
+            valid_frequency if every else 1,
+            [] if every else [_integer(e, "valid_frequency") for e in valid_frequency],
+        )
+
+    def build(self, train_dataset=None, valid_dataset=None, sink_size=-1, epoch=1, sink_mode=True):
+        """Compiles the steps for these datasets' batches; nothing is run, and train() finds the programs ready."""
+        self._core.build(
+            None if train_dataset is None else _dataset(train_dataset, "train_dataset"),
+            None if valid_dataset is None else _dataset(valid_dataset, "valid_dataset"),
+        )
+
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
-        """Results by metric name, every row counted once. With the sink the whole pass is one host command."""
+        """Results by metric name, every row counted once. With the sink the whole pass is one host command.
+
+        A metric with one result a class gives an array of them.
+        """
         results = self._core.eval(
             _dataset(valid_dataset, "valid_dataset"),
             _callbacks(callbacks, "Model.eval"),
             _flag(dataset_sink_mode, "dataset_sink_mode"),
         )
-        own = {name: m._result for name, m in self._metrics if hasattr(m, "_result")}
-        return {name: own.get(name, results[name]) for name, _ in self._metrics}
+        by_class = (Precision, Recall, Fbeta)
+        return {
+            name: m.eval() if isinstance(m, by_class) else getattr(m, "_result", results[name])
+            for name, m in self._metrics
+        }
 
     def predict(self, *predict_data, backend=None, config=None):
         """The network's output for these Tensors, in evaluation mode."""

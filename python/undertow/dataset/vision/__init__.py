@@ -1,26 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations for map() on images."""
+"""Operations for map() on images. An image is an array of shape (H, W, C) or (H, W), or a PIL image.
 
-from undertow._core import data as _data
-from undertow.dataset.transforms import _Native
+Results keep the dtype unless an operation says otherwise; uint8 is rounded and clamped, never wrapped. A PIL image
+gives a PIL image, resampled by Pillow's rules. Random operations draw from ds.config's seed, the epoch, and the row:
+the same numbers for any number of workers. Given several columns, an operation treats all of them alike.
+"""
 
-
-class Rescale(_Native):
-    """float32: image * rescale + shift."""
-
-    def __init__(self, rescale, shift):
-        super().__init__(_data.rescale(float(rescale), float(shift)))
-
-
-class Normalize(_Native):
-    """float32: (image - mean) / std per channel; one value stands for all channels."""
-
-    def __init__(self, mean, std, is_hwc=True):
-        super().__init__(_data.normalize([float(m) for m in mean], [float(s) for s in std], bool(is_hwc)))
-
-
-class HWC2CHW(_Native):
-    """(H, W, C) to (C, H, W); a 2-D image stays as it is."""
-
-    def __init__(self):
-        super().__init__(_data.hwc2chw())
+from undertow.dataset.vision.augment import (  # noqa: F401
+    AutoAugment,
+    CutMixBatch,
+    CutOut,
+    Erase,
+    MixUp,
+    MixUpBatch,
+    RandAugment,
+    RandomErasing,
+    RandomSelectSubpolicy,
+    TrivialAugmentWide,
+    UniformAugment,
+)
+from undertow.dataset.vision.color import (  # noqa: F401
+    AdjustBrightness,
+    AdjustContrast,
+    AdjustGamma,
+    AdjustHue,
+    AdjustSaturation,
+    AdjustSharpness,
+    AutoContrast,
+    ConvertColor,
+    Equalize,
+    GaussianBlur,
+    Grayscale,
+    HsvToRgb,
+    Invert,
+    Posterize,
+    RandomAdjustSharpness,
+    RandomAutoContrast,
+    RandomColor,
+    RandomColorAdjust,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomLighting,
+    RandomPosterize,
+    RandomSharpness,
+    RandomSolarize,
+    RgbToHsv,
+    Solarize,
+)
+from undertow.dataset.vision.geometry import (  # noqa: F401
+    Affine,
+    CenterCrop,
+    Crop,
+    Decode,
+    FiveCrop,
+    HorizontalFlip,
+    Pad,
+    PadToSize,
+    Perspective,
+    RandomAffine,
+    RandomCrop,
+    RandomCropDecodeResize,
+    RandomHorizontalFlip,
+    RandomPerspective,
+    RandomResize,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomVerticalFlip,
+    Resize,
+    ResizedCrop,
+    Rotate,
+    SlicePatches,
+    TenCrop,
+    VerticalFlip,
+)
+from undertow.dataset.vision.layout import (  # noqa: F401
+    HWC2CHW,
+    LinearTransformation,
+    Normalize,
+    NormalizePad,
+    Rescale,
+    ToNumpy,
+    ToPIL,
+    ToTensor,
+    ToType,
+)
+from undertow.dataset.vision.utils import (  # noqa: F401
+    AutoAugmentPolicy,
+    Border,
+    ConvertMode,
+    ImageBatchFormat,
+    ImageReadMode,
+    Inter,
+    SliceMode,
+    encode_jpeg,
+    encode_png,
+    get_image_num_channels,
+    get_image_size,
+    read_file,
+    read_image,
+    write_file,
+    write_jpeg,
+    write_png,
+)
