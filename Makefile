@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup build demo test bench bench-peers format check clean
+.PHONY: setup build demo test test-interop bench bench-peers format check clean
 # Targets share build/ and .venv; ninja and ctest run things side by side by themselves.
 .NOTPARALLEL:
 
@@ -33,6 +33,11 @@ test: build
 	(cd build && ctest --output-on-failure --no-tests=error -j2) || failed=1; \
 	if [ -d tests/python ]; then $(PYTHON_VENV) -m pytest tests/python -q || failed=1; fi; \
 	exit $$failed
+
+# Against the real MindSpore, in an environment of its own.
+test-interop: build
+	@tools/setup.sh peers mindspore
+	@$(PYTHON_VENV) -m pytest tests/interop -q
 
 bench: build
 	@$(PYTHON_VENV) bench/run.py

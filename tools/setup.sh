@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh [peers]: Debian packages, then .venv with its Python packages (or one .venv-peers/<system> a peer).
+# setup.sh [peers [system...]]: Debian packages, then .venv with its Python packages (or .venv-peers/<system>, by default
+# of every peer).
 # Does nothing, in a fraction of a second, where both are in place. PYTHON=... chooses the interpreter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -82,8 +83,11 @@ path_file() {
 
 debian_packages
 if [ "${1:-}" = peers ]; then
+  shift
   for list in tools/peers/*.txt; do
-    environment ".venv-peers/$(basename "$list" .txt)" "$list"
+    system=$(basename "$list" .txt)
+    [[ $# = 0 || " $* " == *" $system "* ]] || continue
+    environment ".venv-peers/$system" "$list"
   done
 else
   environment .venv tools/requirements.txt
