@@ -70,13 +70,13 @@ TEST_P(CpuConv, EveryCandidateAgreesWithTheReference) {
     Nodes n = nodes_of(kConvs[i], GetParam(), DType::kFloat32);
     const std::string what = text(i, GetParam());
     small += check_kernel(*n.forward, small_conv2d, 2e-5, what);
-    library += check_kernel(*n.forward, dnnl_conv2d, 2e-5, what);
+    library += check_kernel(*n.forward, dnnl_conv, 2e-5, what);
     EXPECT_TRUE(check_kernel(*n.forward, chosen, 2e-5, what));
     small += check_kernel(*n.grad_input, small_conv2d_grad_input, 2e-5, what + " grad input");
-    library += check_kernel(*n.grad_input, dnnl_conv2d_grad_input, 2e-5, what + " grad input");
+    library += check_kernel(*n.grad_input, dnnl_conv_grad_input, 2e-5, what + " grad input");
     EXPECT_TRUE(check_kernel(*n.grad_input, chosen, 2e-5, what + " grad input"));
     small += check_kernel(*n.grad_weight, small_conv2d_grad_weight, 1e-4, what + " grad weight");
-    library += check_kernel(*n.grad_weight, dnnl_conv2d_grad_weight, 1e-4, what + " grad weight");
+    library += check_kernel(*n.grad_weight, dnnl_conv_grad_weight, 1e-4, what + " grad weight");
     EXPECT_TRUE(check_kernel(*n.grad_weight, chosen, 1e-4, what + " grad weight"));
   }
   EXPECT_GE(library, 40);  // the library takes nearly all

@@ -89,16 +89,16 @@ TEST(ReferenceKernels, SumsAreBetterThanFloat) {
 
 TEST(ReferenceKernels, Convolution) {
   const auto x = counted({1, 1, 3, 3}), w = counted({1, 1, 2, 2}, 1);
-  EXPECT_EQ(run(conv2d, {x.host(), w.host()}, {1, 1, 2, 2}, conv_attrs("NCHW")), (F{27, 37, 57, 67}));
-  EXPECT_EQ(run(conv2d, {x.host(), w.host()}, {1, 1, 2, 2}, conv_attrs("NCHW", 1, 1, 2)), (F{0, 11, 30, 67}));
-  EXPECT_EQ(run(conv2d, {x.host(), w.host()}, {1, 1, 1, 1}, conv_attrs("NCHW", 1, 0, 1, 2)), (F{0 + 4 + 18 + 32}));
+  EXPECT_EQ(run(conv, {x.host(), w.host()}, {1, 1, 2, 2}, conv_attrs("NCHW")), (F{27, 37, 57, 67}));
+  EXPECT_EQ(run(conv, {x.host(), w.host()}, {1, 1, 2, 2}, conv_attrs("NCHW", 1, 1, 2)), (F{0, 11, 30, 67}));
+  EXPECT_EQ(run(conv, {x.host(), w.host()}, {1, 1, 1, 1}, conv_attrs("NCHW", 1, 0, 1, 2)), (F{0 + 4 + 18 + 32}));
 }
 
 TEST(ReferenceKernels, GroupedConvolutionInBothLayouts) {
   const auto x = counted({1, 2, 1, 2}), w = counted({4, 1, 1, 1}, 1);
-  EXPECT_EQ(run(conv2d, {x.host(), w.host()}, {1, 4, 1, 2}, conv_attrs("NCHW", 2)), (F{0, 1, 0, 2, 6, 9, 8, 12}));
+  EXPECT_EQ(run(conv, {x.host(), w.host()}, {1, 4, 1, 2}, conv_attrs("NCHW", 2)), (F{0, 1, 0, 2, 6, 9, 8, 12}));
   const Array<float> last{{1, 1, 2, 2}, {0, 2, 1, 3}};
-  EXPECT_EQ(run(conv2d, {last.host(), w.host()}, {1, 1, 2, 4}, conv_attrs("NHWC", 2)), (F{0, 0, 6, 8, 1, 2, 9, 12}));
+  EXPECT_EQ(run(conv, {last.host(), w.host()}, {1, 1, 2, 4}, conv_attrs("NHWC", 2)), (F{0, 0, 6, 8, 1, 2, 9, 12}));
 }
 
 // <dy, conv(x, w)> is linear in each: its value is <dx, x> and <dw, w>.
@@ -110,9 +110,9 @@ TEST(ReferenceKernels, ConvolutionGradientsAreAdjoint) {
     const auto attrs = conv_attrs(layout, 2, 1, 2, 2);
     const auto x = counted(xs, -100), w = counted(ws, -30), dy = counted(ys, -20);
     const auto dot = [](const F& a, const F& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); };
-    const double expected = dot(run(conv2d, {x.host(), w.host()}, ys, attrs), dy.values);
-    EXPECT_EQ(dot(run(conv2d_grad_input, {dy.host(), w.host()}, xs, attrs), x.values), expected);
-    EXPECT_EQ(dot(run(conv2d_grad_weight, {x.host(), dy.host()}, ws, attrs), w.values), expected);
+    const double expected = dot(run(conv, {x.host(), w.host()}, ys, attrs), dy.values);
+    EXPECT_EQ(dot(run(conv_grad_input, {dy.host(), w.host()}, xs, attrs), x.values), expected);
+    EXPECT_EQ(dot(run(conv_grad_weight, {x.host(), dy.host()}, ws, attrs), w.values), expected);
     EXPECT_NE(expected, 0);
   }
 }

@@ -176,3 +176,120 @@ f(ms.Tensor([[1.0]]))
 print(ms.value_and_grad(f)(ms.Tensor([[1.0]]))[0].shape)
 """)  # fmt: skip
     assert good(result) == "()\n"
+
+
+def test_paths_of_mindspores_own_modules(tmp_path):
+    out = good(run(tmp_path, """
+from mindspore.nn.optim.optimizer import Adam
+from mindspore.nn.layer.basic import Dense
+from mindspore.nn.loss.loss import MSELoss
+from mindspore.train.serialization import load_checkpoint, load_param_into_net
+from mindspore.common.parameter import Parameter, ParameterTuple
+from mindspore.common.api import jit
+from mindspore.communication.management import init, get_rank, get_group_size
+from mindspore.train.callback._loss_monitor import LossMonitor
+from mindspore import log as logger
+from mindspore.context import ParallelMode
+import undertow, mindspore
+from undertow.nn.optim.optimizer import Adam as Same
+assert Same is Adam is undertow.nn.Adam and Dense is mindspore.nn.Dense
+init()
+assert (get_rank(), get_group_size(), ParallelMode.DATA_PARALLEL) == (0, 1, "data_parallel")
+mindspore.set_auto_parallel_context(parallel_mode=ParallelMode.DATA_PARALLEL, gradients_mean=True)
+assert mindspore.get_auto_parallel_context("gradients_mean")
+try:
+    import mindspore.nn.nothing
+except ModuleNotFoundError as error:
+    print(error)
+try:
+    from mindspore.nn import Nothing
+except ImportError as error:
+    print("Nothing" in str(error))
+from mindspore.boost import AutoBoost
+try:
+    AutoBoost()
+except NotImplementedError as error:
+    print(error)
+"""))  # fmt: skip
+    assert out.splitlines()[:2] == ["Undertow has no module 'mindspore.nn.nothing'", "True"]
+    assert "AutoBoost is not available in Undertow" in out
+
+
+SCRIPT = """
+import mindspore as ms
+import mindspore.nn as nn
+from mindspore import ops as P, Tensor
+from mindspore.nn import NoSuchLayer
+import mindspore.no_such_module
+from numpy import array
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.mine = nn.AlsoNone(3)
+        self.relu = P.ReLU()
+
+    def construct(self, x: Tensor):
+        self.set_train()
+        return self.relu(x).anything + x.nothing_like_it() + ms.ops.exp(x)
+
+array(1).whatever
+"""
+
+
+def report(*args):
+    return subprocess.run([sys.executable, "-m", "undertow", *args], capture_output=True, text=True, timeout=120)
+
+
+def test_check_names_what_is_missing(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    result = report("--check", str(script))
+    assert result.returncode == 1 and not result.stderr
+    found = [line.removeprefix(f"{script}:") for line in result.stdout.splitlines()[:-1]]
+    assert found == [
+        "5: mindspore.nn.NoSuchLayer",
+        "6: mindspore.no_such_module",
+        "12: mindspore.nn.AlsoNone",
+        "17: mindspore.Tensor.nothing_like_it",
+    ]
+    assert result.stdout.splitlines()[-1] == "4 names that Undertow does not have"
+    script.write_text("import mindspore as ms\nprint(ms.Tensor([1]))\n")
+    result = report("--check", str(script))
+    assert result.returncode == 0 and "Undertow has every name" in result.stdout and "[1]" not in result.stdout
+    assert "does not exist" in report("--check", str(tmp_path / "no.py")).stderr
+    assert "takes one path" in report("--check").stderr
+
+
+def test_coverage_of_a_folder(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a.py").write_text(SCRIPT)
+    (tmp_path / "b.py").write_text("from mindspore import nn\nnn.Dense(1, 1), nn.Dense(2, 2), nn.AlsoNone()\n")
+    (tmp_path / "broken.py").write_text("def\n")
+    result = report("--coverage", str(tmp_path))
+    assert result.returncode == 0 and "broken.py is not Python" in result.stdout
+    rows = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines() if line.startswith("mindspore.")}
+    assert rows["mindspore.nn.AlsoNone"] == ["2", "2", "missing"] and rows["mindspore.nn.Dense"] == ["2", "1", "yes"]
+    assert "Undertow has" in result.stdout.splitlines()[-1]
+    assert "is not a folder" in report("--coverage", str(tmp_path / "b.py")).stderr
+
+
+def test_old_names_work_with_one_note_each(tmp_path):
+    result = run(tmp_path, """
+import mindspore.dataset.vision.c_transforms as C
+from mindspore.dataset.vision.c_transforms import Rescale
+import mindspore.dataset.transforms.c_transforms as C2
+from mindspore import ms_function
+from mindspore._checkparam import Validator, Rel
+import mindspore as ms
+assert C.Rescale is Rescale and ms_function is ms.jit and C2.TypeCast
+assert Validator.check_positive_int(3, "x", "Net") == 3
+for check in (lambda: Validator.check_int(3, 5, Rel.GE, "x", "Net"), lambda: Validator.check_bool(1, "y")):
+    try:
+        check()
+    except (ValueError, TypeError) as error:
+        print(error)
+""")  # fmt: skip
+    assert result.returncode == 0
+    assert result.stdout.splitlines() == ["Net: 'x' must be >= 5, got 3", "'y' must be bool, got int"]
+    assert result.stderr.count("is an old name") == 3

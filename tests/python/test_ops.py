@@ -3,10 +3,17 @@
 
 import numpy as np
 import op_cases
+import op_cases_arrange
+import op_cases_math
 import pytest
 
 import undertow as ut
 from undertow import Tensor, ops
+
+ALL = op_cases.ALL + op_cases_math.ALL + op_cases_arrange.ALL
+SMALL_SHAPES = [(0,), (0, 3), (3, 0), (1,), (1, 1), ()]
+SMALL = [(c, s) for c in op_cases.ELEMENTWISE for s in SMALL_SHAPES]
+SMALL += [(c, s) for c in op_cases_math.ELEMENTWISE for s in ((0, 3), ())]
 
 # NumPy warns where these tests go on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -31,7 +38,7 @@ def tolerance(case, dtype):
     return case.tol if dtype == "float32" else 1e-12
 
 
-@pytest.mark.parametrize("case", op_cases.ALL, ids=repr)
+@pytest.mark.parametrize("case", ALL, ids=repr)
 def test_values(case, device):
     for dtype in case.dtypes:
         arrays = case.inputs(np.random.default_rng(1))
@@ -42,13 +49,13 @@ def test_values(case, device):
             assert got.dtype == dtype
 
 
-@pytest.mark.parametrize("case", op_cases.ALL, ids=repr)
+@pytest.mark.parametrize("case", ALL, ids=repr)
 def test_compiled_equals_eager(case, device):
     tensors = [Tensor(a.astype(np.float32)) for a in case.inputs(np.random.default_rng(2))]
     np.testing.assert_allclose(ut.jit(case.op)(*tensors).asnumpy(), case.op(*tensors).asnumpy(), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", [c for c in op_cases.ALL if c.grad], ids=repr)
+@pytest.mark.parametrize("case", [c for c in ALL if c.grad], ids=repr)
 def test_gradient(case, device):
     rng = np.random.default_rng(3)
     arrays = case.inputs(rng)
@@ -72,7 +79,7 @@ def test_gradient(case, device):
         np.testing.assert_allclose(grad.asnumpy(), numeric, rtol=1e-6, atol=1e-6, err_msg=f"input {i}")
 
 
-@pytest.mark.parametrize("case", [c for c in op_cases.ALL if c.grad], ids=repr)
+@pytest.mark.parametrize("case", [c for c in op_cases.ALL + op_cases_math.REDUCTIONS if c.grad], ids=repr)
 def test_compiled_gradient_equals_eager(case):
     tensors = [Tensor(a.astype(np.float32)) for a in case.inputs(np.random.default_rng(4))]
     gradient = ut.grad(lambda *xs: ops.square(case.op(*xs)).sum(), tuple(range(len(tensors))))
@@ -80,7 +87,7 @@ def test_compiled_gradient_equals_eager(case):
         np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", [c for c in op_cases.ALL if c.nan], ids=repr)
+@pytest.mark.parametrize("case", [c for c in ALL if c.nan], ids=repr)
 def test_nan_is_kept(case, device):
     arrays = case.inputs(np.random.default_rng(5))
     arrays[0].flat[1] = np.nan
@@ -90,8 +97,7 @@ def test_nan_is_kept(case, device):
         np.testing.assert_array_equal(np.isnan(got.astype(np.float64)), np.isnan(want.astype(np.float64)))
 
 
-@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (1, 1), ()])
-@pytest.mark.parametrize("case", op_cases.ELEMENTWISE, ids=repr)
+@pytest.mark.parametrize("case, shape", SMALL, ids=str)
 def test_empty_and_single_shapes(case, shape, device):
     rng = np.random.default_rng(6)
     arrays = case.inputs(rng, [shape] * len(case.shapes))

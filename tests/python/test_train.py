@@ -393,7 +393,7 @@ def make_model(**options):
         (lambda: nn.SGD([Tensor([1.0])]), TypeError, "Parameter"),
         (lambda: nn.Momentum(nn.Dense(1, 1).trainable_params(), -0.1, 0.9), ValueError, "learning_rate"),
         (lambda: nn.SGD(nn.Dense(1, 1).trainable_params() * 2), RuntimeError, "twice"),
-        (lambda: nn.Adam(nn.Dense(1, 1).trainable_params(), [0.1, 0.2]), TypeError, "learning_rate"),
+        (lambda: nn.Adam(nn.Dense(1, 1).trainable_params(), "fast"), TypeError, "learning_rate"),
         (lambda: ut.set_context(device_target="Quantum"), ut.DeviceError, "Quantum"),
         (lambda: ut.set_context(nonsense=1), ValueError, "nonsense"),
     ],

@@ -95,8 +95,9 @@ TEST(Cell, ValuesSayWhatTheyAre) {
 }
 
 TEST(Cell, WrongNumberOfInputs) {
-  testing::expect_error<TypeError>([] { nn::ReLU()(Tensor({1.f}), Tensor({1.f})); }, {"ReLU", "two"});
-  testing::expect_error<TypeError>([] { nn::MSELoss()(Tensor({1.f})); }, {"MSELoss", "one"});
+  testing::expect_error<TypeError>([] { nn::ReLU()(Tensor({1.f}), Tensor({1.f})); },
+                                   {"ReLU", "takes 1 input, but got 2"});
+  testing::expect_error<TypeError>([] { nn::MSELoss()(Tensor({1.f})); }, {"MSELoss", "takes 2 inputs, but got 1"});
 }
 
 TEST(Cell, IndexOfContainers) {

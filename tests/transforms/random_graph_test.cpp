@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs, forward and backward: the fused CPU program against the unfused reference program.
+// Random programs, forward and backward: the fused CPU program against the unfused reference program, and both against
+// the same program run op by op (where loops are not loops, and have the gradients of what ran).
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "undertow/base/philox.h"
+#include "undertow/ops/control.h"
 #include "undertow/ops/ops.h"
 #include "undertow/runtime/context.h"
 #include "undertow/runtime/session.h"
@@ -15,7 +17,7 @@ namespace {
 /// Makes the same program for the same seed, whatever device runs it.
 class Program {
  public:
-  explicit Program(std::uint64_t seed) : random_(seed, 1) {}
+  explicit Program(std::uint64_t seed, bool control) : random_(seed, 1), control_(control) {}
 
   std::vector<Tensor> build(runtime::Trace& trace, const std::vector<Tensor>& in) {
     values_ = in;
@@ -35,7 +37,14 @@ class Program {
 
   Tensor step() {
     const Tensor x = pick();
-    switch (random_.below(12)) {
+    switch (control_ ? random_.below(24) : random_.below(12)) {
+      case 12:
+      case 13: return branch(x);
+      case 14:
+      case 15: return scan_rows(x, random_.below(2) == 1);
+      case 16:
+      case 17: return loop(x);
+      case 18: return scan_branches(x);
       case 0: return ops::tanh(x);
       case 1: return ops::sigmoid(x) * 2.0;
       case 2: return ops::relu(x - 0.1);
@@ -54,6 +63,46 @@ class Program {
     }
   }
 
+  Tensor branch(const Tensor& x) {
+    const Tensor other = pick();
+    return ops::cond(
+        ops::greater(ops::reduce_sum(x), 0.1),
+        [&](const ops::Tensors& in) { return ops::Tensors{ops::tanh(in[0]) * ops::reduce_mean(other)}; },
+        [&](const ops::Tensors& in) { return ops::Tensors{in[0] * 0.5 - ops::reduce_max(other)}; }, {x})[0];
+  }
+
+  /// A recurrence over the rows of x; uses another value, and gives rows and a last carry.
+  Tensor scan_rows(const Tensor& x, bool reverse) {
+    const Tensor other = ops::reduce_mean(pick());
+    const auto r = ops::scan(
+        [&](const ops::Tensors& carry, const ops::Tensors& row) {
+          const Tensor h = ops::sin(carry[0] * 0.7 + row[0]) + other;
+          return ops::ScanResult{{h, carry[0]}, {h * carry[1], carry[0]}};
+        },
+        {ops::reduce_sum(x, {0}) * 0.1, ops::reduce_max(x, {0})}, {x}, {.reverse = reverse});
+    return ops::tanh(r.ys[0] + r.ys[1] * r.carry[1]) + r.carry[0];
+  }
+
+  Tensor loop(const Tensor& x) {
+    const Tensor other = ops::reduce_mean(pick());
+    return ops::while_loop(
+        [](const ops::Tensors& c) { return ops::less(c[1], 3.0); },
+        [&](const ops::Tensors& c) { return ops::Tensors{ops::tanh(c[0] + other) - 0.1 * c[0], c[1] + 1.0}; },
+        {x, ops::constant(0, DType::kFloat32)})[0];
+  }
+
+  /// A branch in a scan.
+  Tensor scan_branches(const Tensor& x) {
+    const auto step = [](const ops::Tensors& carry, const ops::Tensors& row) {
+      const Tensor h = ops::cond(
+          ops::greater(ops::reduce_sum(row[0] + carry[0]), 0.0),
+          [&](const ops::Tensors& c) { return ops::Tensors{ops::sigmoid(c[0]) + row[0]}; },
+          [&](const ops::Tensors& c) { return ops::Tensors{row[0] - c[0] * 0.5}; }, carry)[0];
+      return ops::ScanResult{{h}, {h}};
+    };
+    return ops::scan(step, {ops::reduce_max(x, {0})}, {x}).ys[0];
+  }
+
   Tensor mean_removed(const Tensor& x) {
     const ops::Axes axes{static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(x.ndim())))};
     const Tensor centred = x - ops::reduce_mean(x, axes, true);
@@ -68,6 +117,7 @@ class Program {
   }
 
   PhiloxStream random_;
+  bool control_;
   std::vector<Tensor> values_;
 };
 
@@ -77,8 +127,22 @@ Tensor uniform(PhiloxStream& r, const Shape& shape) {
   return t;
 }
 
-TEST(RandomGraphs, FusedEqualsReference) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+void compare(const std::vector<Tensor>& expected, const std::vector<Tensor>& got, std::uint64_t seed,
+             const char* what) {
+  ASSERT_EQ(expected.size(), got.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    const Tensor &a = expected[k], &b = got[k];
+    ASSERT_EQ(a.shape(), b.shape()) << what << ", seed " << seed << ", output " << k;
+    double scale = 1;
+    for (std::int64_t i = 0; i < a.size(); ++i) scale = std::max(scale, std::abs(double(a.data_as<float>()[i])));
+    for (std::int64_t i = 0; i < a.size(); ++i)
+      ASSERT_NEAR(a.data_as<float>()[i], b.data_as<float>()[i], 2e-4 * scale)
+          << what << ", seed " << seed << ", output " << k << ", element " << i;
+  }
+}
+
+void check(std::uint64_t seeds, bool control) {
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     PhiloxStream r(seed, 2);
     const std::int64_t rows = 1 + static_cast<std::int64_t>(r.below(9)),
                        columns = 1 + static_cast<std::int64_t>(r.below(37));
@@ -89,23 +153,25 @@ TEST(RandomGraphs, FusedEqualsReference) {
       runtime::StepFunction step(
           "random",
           [&](runtime::Trace& trace, const std::vector<Tensor>& columns_in) {
-            return Program(seed).build(trace, columns_in);
+            return Program(seed, control).build(trace, columns_in);
           },
           true);
       results.push_back(runtime::run_once(step, in));
     }
-    ASSERT_EQ(results[0].size(), results[1].size());
-    for (std::size_t k = 0; k < results[0].size(); ++k) {
-      const Tensor &a = results[0][k], &b = results[1][k];
-      ASSERT_EQ(a.shape(), b.shape()) << "seed " << seed << ", output " << k;
-      double scale = 1;
-      for (std::int64_t i = 0; i < a.size(); ++i) scale = std::max(scale, std::abs(double(a.data_as<float>()[i])));
-      for (std::int64_t i = 0; i < a.size(); ++i)
-        ASSERT_NEAR(a.data_as<float>()[i], b.data_as<float>()[i], 2e-4 * scale)
-            << "seed " << seed << ", output " << k << ", element " << i;
-    }
+    set_context({.device_target = "reference"});  // op by op, which would be a compilation each
+    runtime::Trace trace(runtime::Trace::Mode::kEager);
+    const runtime::TraceScope scope(&trace);
+    std::vector<Tensor> columns_in;
+    for (const auto& t : in) columns_in.push_back(trace.input("x", t));
+    const std::vector<Tensor> eager = Program(seed, control).build(trace, columns_in);
+    compare(eager, results[0], seed, "reference");
+    compare(eager, results[1], seed, "CPU");
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
+
+TEST(RandomGraphs, FusedEqualsReference) { check(60, false); }
+TEST(RandomGraphs, ControlFlowEqualsWhatItRuns) { check(16, true); }
 
 }  // namespace
 }  // namespace undertow
