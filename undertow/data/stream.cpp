@@ -338,36 +338,19 @@ class ConcatStream : public Stream {
 };
 
 /// Makes rows while pulling, one at a time and in order: for operations that need it, and for filter.
-class OrderedStream : public Stream {
+class OrderedStream : public LookAheadStream {
  public:
   OrderedStream(std::unique_ptr<Stream> in, const Plan& plan, std::int32_t leaf, const Node* filter)
       : in_(std::move(in)), plan_(plan), leaf_(leaf), filter_(filter) {}
   void reset(std::int64_t epoch) override {
     in_->reset(epoch);
-    has_ahead_ = false;
+    forget();
   }
-  std::size_t next(Item* out, std::size_t n) override {
-    for (std::size_t i = 0; i < n; ++i) {
-      if (has_ahead_) {
-        std::swap(out[i], ahead_);
-        has_ahead_ = false;
-      } else if (!make(out[i])) {
-        return i;
-      }
-    }
-    return n;
-  }
-  bool done() override {
-    if (filter_ && !has_ahead_) {
-      has_ahead_ = make(ahead_);
-      return !has_ahead_;
-    }
-    return !has_ahead_ && in_->done();
-  }
+  bool done() override { return filter_ ? !look_ahead() : in_->done(); }
   std::int64_t remaining() override { return filter_ ? -1 : in_->remaining(); }
 
  private:
-  bool make(Item& out) {
+  bool make(Item& out) override {
     while (in_->next(&raw_, 1) == 1) {
       Row row = evaluate(plan_, raw_, scratch_);
       if (filter_) {
@@ -388,8 +371,7 @@ class OrderedStream : public Stream {
   std::int32_t leaf_;
   const Node* filter_;
   Scratch scratch_;
-  Item raw_, ahead_;
-  bool has_ahead_ = false;
+  Item raw_;
 };
 
 /// The order of epoch 0 in every epoch.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "undertow/data/node.h"
@@ -89,6 +90,33 @@ class Stream {
   virtual bool done() = 0;
   /// Items left in this epoch; -1 where not known.
   virtual std::int64_t remaining() { return -1; }
+};
+
+/// A stream that makes its items one at a time, and may make one ahead to find out whether there is another.
+class LookAheadStream : public Stream {
+ public:
+  std::size_t next(Item* out, std::size_t n) final {
+    for (std::size_t i = 0; i < n; ++i) {
+      if (std::exchange(has_ahead_, false)) std::swap(out[i], ahead_);
+      else if (!make(out[i])) return i;
+    }
+    return n;
+  }
+
+ protected:
+  /// Writes the next item; false at the end of the epoch.
+  virtual bool make(Item& out) = 0;
+  /// Whether there is a next item, which is made now unless it has been.
+  bool look_ahead() {
+    if (!has_ahead_) has_ahead_ = make(ahead_);
+    return has_ahead_;
+  }
+  bool has_ahead() const { return has_ahead_; }
+  void forget() { has_ahead_ = false; }  ///< for reset()
+
+ private:
+  bool has_ahead_ = false;
+  Item ahead_;
 };
 
 struct Plan {

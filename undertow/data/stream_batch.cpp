@@ -11,7 +11,7 @@
 namespace undertow::data {
 namespace {
 
-class BatchStream : public Stream {
+class BatchStream : public LookAheadStream {
  public:
   BatchStream(std::unique_ptr<Stream> in, const Node& node, std::int32_t leaf)
       : in_(std::move(in)), node_(node), leaf_(leaf) {}
@@ -19,35 +19,22 @@ class BatchStream : public Stream {
     in_->reset(epoch);
     epoch_ = epoch;
     number_ = 0;
-    has_ahead_ = false;
-  }
-  std::size_t next(Item* out, std::size_t n) override {
-    for (std::size_t i = 0; i < n; ++i) {
-      if (has_ahead_) {
-        std::swap(out[i], ahead_);
-        has_ahead_ = false;
-      } else if (!make(out[i])) {
-        return i;
-      }
-    }
-    return n;
+    forget();
   }
   bool done() override {
-    if (has_ahead_) return false;
+    if (has_ahead()) return false;
     const std::int64_t r = node_.batch_size ? -1 : in_->remaining();
     if (r >= 0) return node_.drop_remainder ? r < node_.count : r == 0;
-    if (!node_.drop_remainder) return in_->done();
-    has_ahead_ = make(ahead_);
-    return !has_ahead_;
+    return node_.drop_remainder ? !look_ahead() : in_->done();
   }
   std::int64_t remaining() override {
     const std::int64_t r = in_->remaining();
-    if (r < 0 || has_ahead_ || node_.batch_size) return -1;
+    if (r < 0 || has_ahead() || node_.batch_size) return -1;
     return node_.drop_remainder ? r / node_.count : (r + node_.count - 1) / node_.count;
   }
 
  private:
-  bool make(Item& out) {
+  bool make(Item& out) override {
     auto& items = out.own().items;
     const auto size = static_cast<std::size_t>(batch_size_of(node_, number_, epoch_));
     // A batch size beyond what there is must not cost memory, so grow as rows come.
@@ -75,12 +62,10 @@ class BatchStream : public Stream {
   const Node& node_;
   std::int32_t leaf_;
   std::int64_t epoch_ = 0, number_ = 0;
-  bool has_ahead_ = false;
-  Item ahead_;
 };
 
 /// Collects the rows of each bucket; `leaf` is that of the first bucket's batches, the others' follow.
-class BucketStream : public Stream {
+class BucketStream : public LookAheadStream {
  public:
   BucketStream(std::unique_ptr<Stream> in, const Node& node, std::int32_t leaf)
       : in_(std::move(in)), node_(node), leaf_(leaf), waiting_(node.buckets.size()) {}
@@ -88,24 +73,14 @@ class BucketStream : public Stream {
     in_->reset(epoch);
     epoch_ = epoch;
     number_ = 0;
-    has_ahead_ = false;
+    forget();
     next_left_ = 0;
     for (auto& w : waiting_) w.clear();
   }
-  std::size_t next(Item* out, std::size_t n) override {
-    for (std::size_t i = 0; i < n; ++i) {
-      if (std::exchange(has_ahead_, false)) std::swap(out[i], ahead_);
-      else if (!make(out[i])) return i;
-    }
-    return n;
-  }
-  bool done() override {
-    if (!has_ahead_) has_ahead_ = make(ahead_);
-    return !has_ahead_;
-  }
+  bool done() override { return !look_ahead(); }
 
  private:
-  bool make(Item& out) {
+  bool make(Item& out) override {
     // What comes in holds its row (an ordered stream makes it), which tells the bucket.
     Item item;
     while (in_->next(&item, 1) == 1) {
@@ -132,8 +107,6 @@ class BucketStream : public Stream {
   std::int64_t epoch_ = 0, number_ = 0;
   std::vector<std::vector<Item>> waiting_;
   std::size_t next_left_ = 0;
-  bool has_ahead_ = false;
-  Item ahead_;
 };
 
 }  // namespace
