@@ -157,6 +157,11 @@ class Dataset:
             raise ValueError(f"cache: size must not be negative, got {size}")
         return Dataset(self._node.cache(size))
 
+    def _cache_in(self, cache):
+        """For constructors: their argument `cache`, a DatasetCache or None."""
+        if cache is not None:
+            self._node = self.cache(cache.size_in_bytes)._node
+
     def map(
         self,
         operations,

@@ -65,8 +65,7 @@ class MindDataset(Dataset):
         note = _data.mindrecord_description(paths[0])
         if note.startswith(NOTE):
             self._restore(json.loads(note[len(NOTE) :]))
-        if cache is not None:
-            self._node = self.cache(cache.size_in_bytes)._node
+        self._cache_in(cache)
 
     def _restore(self, columns):
         """Columns that save() has stored as bytes, in their own type."""
@@ -120,8 +119,7 @@ class ImageFolderDataset(Dataset):
             from undertow.dataset import vision
 
             self._node = self.map(vision.Decode(), "image")._node
-        if cache is not None:
-            self._node = self.cache(cache.size_in_bytes)._node
+        self._cache_in(cache)
 
 
 def _matching(files, what):
@@ -150,8 +148,7 @@ class TextFileDataset(Dataset):
     ):
         options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, None)
         super().__init__(_data.text_file(_matching(dataset_files, "TextFileDataset"), options))
-        if cache is not None:
-            self._node = self.cache(cache.size_in_bytes)._node
+        self._cache_in(cache)
 
 
 class CSVDataset(Dataset):
@@ -189,8 +186,7 @@ class CSVDataset(Dataset):
         options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, None)
         names, paths = names_of(column_names, "CSVDataset: column_names"), _matching(dataset_files, "CSVDataset")
         super().__init__(_data.csv(paths, field_delim, names, column_defaults or [], options))
-        if cache is not None:
-            self._node = self.cache(cache.size_in_bytes)._node
+        self._cache_in(cache)
 
 
 class TFRecordDataset(Dataset):
@@ -231,5 +227,4 @@ class TFRecordDataset(Dataset):
         options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, None)
         paths = _matching(dataset_files, "TFRecordDataset")
         super().__init__(_data.tfrecord(paths, columns, compression_type or "", options))
-        if cache is not None:
-            self._node = self.cache(cache.size_in_bytes)._node
+        self._cache_in(cache)

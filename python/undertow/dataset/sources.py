@@ -194,8 +194,7 @@ class _UsageDataset(Dataset):
             raise ValueError(f"{type(self).__name__}: usage must be 'train', 'test' or 'all', got {usage!r}")
         options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler)
         super().__init__(self._open(os.fspath(dataset_dir), usage or "all", options))
-        if cache is not None:
-            self._node = self.cache(cache.size_in_bytes)._node
+        self._cache_in(cache)
 
 
 class MnistDataset(_UsageDataset):
