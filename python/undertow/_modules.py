@@ -42,8 +42,6 @@ _PATHS = {
     "ops.op_info_register": "ops",
     "common.api": "",
     "common.seed": "common",
-    "common.tensor": "common",
-    "common.parameter": "common",
     "common.mutable": "common",
     "common.np_dtype": "common.dtype",
     "train.model": "train",
@@ -64,7 +62,6 @@ _PATHS = {
     "dataset.engine": "dataset",
     "dataset.engine.*": "dataset",
     "dataset.vision.transforms": "dataset.vision",
-    "dataset.vision.utils": "dataset.vision",
     "dataset.transforms.c_transforms": "dataset.transforms",
     "dataset.transforms.py_transforms": "dataset.transforms",
     "dataset.transforms.transforms": "dataset.transforms",
@@ -72,15 +69,12 @@ _PATHS = {
     "dataset.transforms.vision": "dataset.vision",
     "dataset.transforms.vision.c_transforms": "dataset.vision.c_transforms",
     "dataset.transforms.vision.py_transforms": "dataset.vision.py_transforms",
-    "dataset.text.transforms": "dataset.text",
-    "dataset.text.utils": "dataset.text",
     "dataset.core": "dataset",
     "dataset.core.config": "dataset.config",
     "mindrecord.*": "mindrecord",
     "boost.*": "boost",
     "log.*": "log",
 }
-
 
 # Paths that MindSpore had before and has no longer: said once each.
 _OLD = {
