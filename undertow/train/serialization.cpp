@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "undertow/base/check.h"
 #include "undertow/formats/checkpoint.h"
@@ -39,8 +40,9 @@ Tensor fitting(const std::string& name, const Parameter& to, const Tensor& from,
 
 /// What the checkpoint puts before the network's names: found through the first missing name that one of the
 /// checkpoint's ends with. Empty where there is none.
-std::string common_prefix(const std::vector<std::string>& missing, const NamedParameters& parameters) {
-  for (const std::string& name : missing) {
+std::string common_prefix(const std::vector<Parameter>& missing, const NamedParameters& parameters) {
+  for (const Parameter& parameter : missing) {
+    const std::string& name = parameter.name();
     for (const auto& [candidate, _] : parameters) {
       if (candidate.size() > name.size() + 1 && candidate.ends_with("." + name))
         return candidate.substr(0, candidate.size() - name.size());
@@ -83,18 +85,17 @@ LoadResult load_param_into_net(nn::Cell& network, const NamedParameters& paramet
   LoadResult result;
   std::vector<std::pair<Parameter, Tensor>> writes;
   std::vector<Parameter> missing;
-  std::unordered_map<std::string, bool> used;
+  std::unordered_set<std::string> used;
   for (const Parameter& parameter : network.get_parameters()) {
     const auto found = of_file.find(parameter.name());
     if (found == of_file.end()) {
       missing.push_back(parameter);
-      result.param_not_load.push_back(parameter.name());
       continue;
     }
-    used[parameter.name()] = true;
+    used.insert(parameter.name());
     writes.emplace_back(parameter, fitting(parameter.name(), parameter, *found->second, strict));
   }
-  const std::string prefix = strict ? "" : common_prefix(result.param_not_load, parameters);
+  const std::string prefix = strict ? "" : common_prefix(missing, parameters);
   if (!prefix.empty()) {
     std::vector<Parameter> still;
     for (const Parameter& parameter : missing) {
@@ -103,7 +104,7 @@ LoadResult load_param_into_net(nn::Cell& network, const NamedParameters& paramet
         still.push_back(parameter);
         continue;
       }
-      used[found->first] = true;
+      used.insert(found->first);
       writes.emplace_back(parameter, fitting(parameter.name(), parameter, *found->second, strict));
     }
     missing = std::move(still);
@@ -118,7 +119,6 @@ LoadResult load_param_into_net(nn::Cell& network, const NamedParameters& paramet
     missing.clear();
     unused.clear();
   }
-  result.param_not_load.clear();
   for (const Parameter& parameter : missing) result.param_not_load.push_back(parameter.name());
   for (const auto& [name, _] : unused) result.ckpt_not_load.push_back(name);
   for (const auto& [parameter, value] : writes) parameter.assign(value);
