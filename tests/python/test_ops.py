@@ -4,16 +4,18 @@
 import numpy as np
 import op_cases
 import op_cases_arrange
+import op_cases_loss
 import op_cases_math
+import op_cases_nn
 import pytest
 
 import undertow as ut
 from undertow import Tensor, ops
 
-ALL = op_cases.ALL + op_cases_math.ALL + op_cases_arrange.ALL
+ALL = op_cases.ALL + op_cases_math.ALL + op_cases_arrange.ALL + op_cases_nn.ALL + op_cases_loss.ALL
 SMALL_SHAPES = [(0,), (0, 3), (3, 0), (1,), (1, 1), ()]
 SMALL = [(c, s) for c in op_cases.ELEMENTWISE for s in SMALL_SHAPES]
-SMALL += [(c, s) for c in op_cases_math.ELEMENTWISE for s in ((0, 3), ())]
+SMALL += [(c, s) for c in op_cases_math.ELEMENTWISE + op_cases_nn.ACTIVATIONS[:-1] for s in ((0, 3), ())]
 
 # NumPy warns where these tests go on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -79,7 +81,11 @@ def test_gradient(case, device):
         np.testing.assert_allclose(grad.asnumpy(), numeric, rtol=1e-6, atol=1e-6, err_msg=f"input {i}")
 
 
-@pytest.mark.parametrize("case", [c for c in op_cases.ALL + op_cases_math.REDUCTIONS if c.grad], ids=repr)
+@pytest.mark.parametrize(
+    "case",
+    [c for c in op_cases.ALL + op_cases_math.REDUCTIONS + op_cases_nn.ALL + op_cases_loss.ALL if c.grad],
+    ids=repr,
+)
 def test_compiled_gradient_equals_eager(case):
     tensors = [Tensor(a.astype(np.float32)) for a in case.inputs(np.random.default_rng(4))]
     gradient = ut.grad(lambda *xs: ops.square(case.op(*xs)).sum(), tuple(range(len(tensors))))
@@ -105,6 +111,22 @@ def test_empty_and_single_shapes(case, shape, device):
     want = expect(case, [np.asarray(a) for a in arrays], "float32")
     check(case.op(*tensors), want, 5e-6)
     check(ut.jit(case.op)(*tensors), want, 5e-6)
+
+
+@pytest.mark.parametrize("case", op_cases_nn.SAMPLES, ids=repr)
+def test_any_number_of_samples(case, device):
+    for samples in (0, 1):
+        rng = np.random.default_rng(6)
+        arrays = case.inputs(rng, [(samples, *case.shapes[0][1:]), *case.shapes[1:]])
+        want = expect(case, arrays, "float32")
+        tensors = [Tensor(a.astype(np.float32)) for a in arrays]
+        check(case.op(*tensors), want, case.tol)
+        check(ut.jit(case.op)(*tensors), want, case.tol)
+        if case.grad:
+            grads = ut.grad(lambda *xs: case.op(*xs).sum(), tuple(range(len(tensors))))(*tensors)
+            grads = grads if isinstance(grads, tuple) else (grads,)
+            assert [g.shape for g in grads] == [t.shape for t in tensors]
+            assert samples or not any(g.asnumpy().any() for g in grads)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin"])

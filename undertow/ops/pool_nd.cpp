@@ -245,11 +245,11 @@ Tensor adaptive_avg_pool(const Tensor& x, const Ints& output_size) {
       for (int axis = 2; axis < a.x.ndim(); ++axis) {
         const Adaptive w(t.shape(axis), a.out[static_cast<std::size_t>(axis - 2)]);
         const Shape spread_shape{w.count(), w.widest};
-        std::vector<float> share;  // of each element; what is repeated counts nothing
+        std::vector<double> share;  // of each element; what is repeated counts nothing
         for (std::size_t i = 0; i < w.begin.size(); ++i)
           for (std::int64_t k = 0; k < w.widest; ++k) {
             const std::int64_t n = w.end[i] - w.begin[i];
-            share.push_back(k < n ? static_cast<float>(1.0 / static_cast<double>(n)) : 0);
+            share.push_back(k < n ? 1.0 / static_cast<double>(n) : 0);
           }
         Ints shape{w.count(), w.widest};
         shape.resize(shape.size() + static_cast<std::size_t>(t.ndim() - axis - 1), 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing, one axis after the other: each result is a weighted sum of one, two or four elements, gathered by positions
-// that are known when the graph is made. Coordinates are computed in float32, as PyTorch and MindSpore do.
+// that are known when the graph is made. Coordinates are computed in float32, as PyTorch and MindSpore do, and in
+// float64 for such inputs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +17,7 @@ enum class Kind { kNearest, kNearestExact, kLinear, kCubic };
 
 struct Tap {
   Ints index;
-  std::vector<float> weight;
+  std::vector<double> weight;
 };
 
 struct AxisSize {
@@ -24,48 +25,50 @@ struct AxisSize {
   std::optional<double> factor;  // of the coordinates, if they do not follow the sizes
 };
 
-float scale_of(const AxisSize& a, bool align_corners) {
-  if (align_corners) return a.out > 1 ? static_cast<float>(a.in - 1) / static_cast<float>(a.out - 1) : 0.f;
-  if (a.factor) return static_cast<float>(1.0 / *a.factor);
-  return static_cast<float>(a.in) / static_cast<float>(a.out);
+template <class Real>
+Real scale_of(const AxisSize& a, bool align_corners) {
+  if (align_corners) return a.out > 1 ? static_cast<Real>(a.in - 1) / static_cast<Real>(a.out - 1) : 0;
+  if (a.factor) return static_cast<Real>(1.0 / *a.factor);
+  return static_cast<Real>(a.in) / static_cast<Real>(a.out);
 }
 
+template <class Real>
 std::vector<Tap> taps_of(const AxisSize& a, Kind kind, const InterpolateOptions& o) {
-  const float scale = scale_of(a, o.align_corners);
+  const Real scale = scale_of<Real>(a, o.align_corners);
   const auto inside = [&](std::int64_t i) { return std::clamp<std::int64_t>(i, 0, a.in - 1); };
   std::vector<Tap> taps(kind == Kind::kCubic ? 4 : kind == Kind::kLinear ? 2 : 1);
-  const auto put = [&](std::size_t tap, std::int64_t index, float weight) {
+  const auto put = [&](std::size_t tap, std::int64_t index, Real weight) {
     taps[tap].index.push_back(inside(index));
     taps[tap].weight.push_back(weight);
   };
   const bool inner = o.half_pixel && !o.align_corners;  // weights outside of the image count nothing
-  const float A = inner ? -0.5f : -0.75f;
-  const auto cubic_near = [&](float t) {  // |t| <= 1
+  const Real A = inner ? Real(-0.5) : Real(-0.75);
+  const auto cubic_near = [&](Real t) {  // |t| <= 1
     return ((A + 2) * t - (A + 3)) * t * t + 1;
   };
-  const auto cubic_far = [&](float t) {  // 1 < |t| < 2
+  const auto cubic_far = [&](Real t) {  // 1 < |t| < 2
     return ((A * t - 5 * A) * t + 8 * A) * t - 4 * A;
   };
   for (std::int64_t i = 0; i < a.out; ++i) {
-    const auto at = static_cast<float>(i);
+    const auto at = static_cast<Real>(i);
     if (kind == Kind::kNearest) {
       put(0, static_cast<std::int64_t>(o.align_corners ? std::round(at * scale) : std::floor(at * scale)), 1);
       continue;
     }
     if (kind == Kind::kNearestExact) {
-      put(0, static_cast<std::int64_t>(std::floor((at + 0.5f) * scale)), 1);
+      put(0, static_cast<std::int64_t>(std::floor((at + Real(0.5)) * scale)), 1);
       continue;
     }
-    float from = o.align_corners || !o.half_pixel ? at * scale : (at + 0.5f) * scale - 0.5f;
-    if (kind == Kind::kLinear) from = std::max(from, 0.f);
-    const float low = std::floor(from), rest = from - low;
+    Real from = o.align_corners || !o.half_pixel ? at * scale : (at + Real(0.5)) * scale - Real(0.5);
+    if (kind == Kind::kLinear) from = std::max(from, Real(0));
+    const Real low = std::floor(from), rest = from - low;
     const auto first = static_cast<std::int64_t>(low);
     if (kind == Kind::kLinear) {
       put(0, first, 1 - rest);
       put(1, first + 1, rest);
     } else {
-      std::array<float, 4> w{cubic_far(rest + 1), cubic_near(rest), cubic_near(1 - rest), cubic_far(2 - rest)};
-      float total = 0;
+      std::array<Real, 4> w{cubic_far(rest + 1), cubic_near(rest), cubic_near(1 - rest), cubic_far(2 - rest)};
+      Real total = 0;
       for (std::int64_t k = 0; k < 4; ++k) {
         auto& v = w[static_cast<std::size_t>(k)];
         if (inner && inside(first - 1 + k) != first - 1 + k) v = 0;
@@ -75,8 +78,9 @@ std::vector<Tap> taps_of(const AxisSize& a, Kind kind, const InterpolateOptions&
         put(static_cast<std::size_t>(k), first - 1 + k, w[static_cast<std::size_t>(k)] / (inner ? total : 1));
     }
   }
-  std::erase_if(
-      taps, [](const Tap& t) { return std::all_of(t.weight.begin(), t.weight.end(), [](float w) { return w == 0; }); });
+  std::erase_if(taps, [](const Tap& t) {
+    return std::all_of(t.weight.begin(), t.weight.end(), [](double w) { return w == 0; });
+  });
   return taps;
 }
 
@@ -101,7 +105,7 @@ Tensor resample(const Tensor& x, int axis, const std::vector<Tap>& taps) {
   Tensor sum;
   for (const Tap& t : taps) {
     Tensor part = gather(x, Tensor(t.index), axis);
-    if (std::any_of(t.weight.begin(), t.weight.end(), [](float w) { return w != 1; })) {
+    if (std::any_of(t.weight.begin(), t.weight.end(), [](double w) { return w != 1; })) {
       Ints shape(static_cast<std::size_t>(x.ndim()), 1);
       shape[static_cast<std::size_t>(axis)] = -1;
       part = mul(part, reshape(cast(Tensor(t.weight), x.dtype()), shape));
@@ -185,7 +189,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   std::vector<std::vector<Tap>> taps;
   bool repeats = true;
   for (const AxisSize& a : sizes) {
-    taps.push_back(taps_of(a, mode->kind, o));
+    taps.push_back(x.dtype() == DType::kFloat64 ? taps_of<double>(a, mode->kind, o) : taps_of<float>(a, mode->kind, o));
     repeats = repeats && is_repeat(taps.back(), a);
   }
   const bool moves = mode->kind == Kind::kNearest || mode->kind == Kind::kNearestExact;
