@@ -3,6 +3,7 @@
 #include "python/src/bind_layer.h"
 #include "undertow/train/layers.h"
 #include "undertow/train/loss.h"
+#include "undertow/train/sequence_loss.h"
 
 namespace undertow::python {
 namespace {
@@ -77,6 +78,41 @@ void bind_class_losses(nb::module_& m) {
   bind_loss<fn::MultiLabelSoftMarginLoss>(m, "Binary cross entropy with logits, averaged over the classes.",
                                           field("weight", &fn::MultiLabelSoftMarginLoss::weight),
                                           REDUCTION(MultiLabelSoftMarginLoss));
+}
+
+void bind_sequence_losses(nb::module_& m) {
+  bind_loss<fn::CTCLoss>(m,
+                         "Connectionist temporal classification of log_probs (T, N, C) with targets (N, S) and the "
+                         "lengths of both, (N,).",
+                         field("blank", &fn::CTCLoss::blank), REDUCTION(CTCLoss),
+                         field("zero_infinity", &fn::CTCLoss::zero_infinity));
+  using Sampled = fn::SampledSoftmaxLoss;
+  cell_class<nn::FunctionCell<Sampled, nn::LossBase>, nn::LossBase>(
+      m, Sampled::kName,
+      "Softmax cross entropy against `num_sampled` drawn classes: called with weights (C, dim), biases (C,), labels "
+      "(N, num_true) and logits (N, dim).")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<nn::FunctionCell<Sampled, nn::LossBase>> self, std::int64_t sampled,
+             std::int64_t classes, std::int64_t truth, const nb::object& values, bool remove, std::int64_t seed,
+             const std::string& reduction) {
+            Sampled f{sampled, classes, truth, {}, remove, seed, reduction};
+            if (!values.is_none())
+              for (nb::handle v : values) f.sampled_values.push_back(to_tensor(v));
+            construct_cell(self, f);
+          },
+          "num_sampled"_a, "num_classes"_a, "num_true"_a = 1, "sampled_values"_a = nb::none(),
+          "remove_accidental_hits"_a = true, "seed"_a = 0, "reduction"_a = "none");
+  cell_class<nn::MultiClassDiceLossCell, nn::LossBase>(
+      m, "MultiClassDiceLoss", "Mean over the classes (axis 1) of DiceLoss, times weights (classes, dim).")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<nn::MultiClassDiceLossCell> self, const nb::object& weights,
+             std::optional<std::int64_t> ignore, const ActivationArg& activation) {
+            construct_cell(self, nn::MultiClassDiceLossOptions{PyArg<Tensor>::get(weights, "weights"), ignore,
+                                                               activation.activation});
+          },
+          "weights"_a = nb::none(), "ignore_indiex"_a = nb::none(), "activation"_a.none() = "softmax");
 }
 
 #undef REDUCTION
@@ -167,6 +203,7 @@ void bind_losses(nb::module_& m, nb::module_& layers) {
       "x"_a, "All axes of x.");
   bind_pair_losses(layers);
   bind_class_losses(layers);
+  bind_sequence_losses(layers);
 }
 
 }  // namespace undertow::python

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // undertow.ops: losses and distances.
 #include "python/src/ops_nn.h"
+#include "undertow/ops/ctc.h"
 #include "undertow/ops/loss.h"
 
 namespace undertow::python {
@@ -70,6 +71,16 @@ void bind_ops_losses(nb::module_& m) {
         "inputs where targets are 1, max(margin - inputs, 0) where -1.");
   m.def("gaussian_nll_loss", &ops::gaussian_nll_loss, "x"_a, "target"_a, "var"_a, "full"_a = false, "eps"_a = 1e-6,
         mean, "(log var + (x - target)^2 / var) / 2, var at least eps.");
+  m.def(
+      "ctc_loss",
+      [](const Tensor& x, const Tensor& y, const Tensor& inputs, const Tensor& targets, std::int64_t blank,
+         const std::string& r, bool zero) {
+        ops::CtcLoss loss = ops::ctc_loss(x, y, inputs, targets, blank, r, zero);
+        return std::pair(loss.loss, loss.log_alpha);
+      },
+      "log_probs"_a, "targets"_a, "input_lengths"_a, "target_lengths"_a, "blank"_a = 0, mean, "zero_infinity"_a = false,
+      "(-log of the probability of targets (N, S) under log_probs (T, N, C), log_alpha (N, T, 2 S + 1)). A target that "
+      "its input is too short for costs inf.");
   m.def("pairwise_distance", &ops::pairwise_distance, "x1"_a, "x2"_a, "p"_a = 2.0, "eps"_a = 1e-6, "keepdim"_a = false,
         "p-norm of the difference over the last axis.");
 }

@@ -2,6 +2,7 @@
 """Rows of the op table: losses."""
 
 import functools
+import itertools
 
 import numpy as np
 from op_cases import _tensor, distinct, nonzero, np_softmax, positive, wide
@@ -52,7 +53,32 @@ def np_triplet(x, p, n):
     return np.maximum(0, distance[0] - distance[1] + 1)
 
 
+LETTERS, HEARD, SAID = np.array([[1, 1, 2], [2, 1, -7]]), np.array([5, 4]), np.array([3, 2])
+
+
+def np_ctc(x):
+    """By looking at every alignment; blank is 0."""
+    log_p = np.log(np_softmax(x))
+    losses = []
+    for n in range(2):
+        total = 0.0
+        for path in itertools.product(range(3), repeat=int(HEARD[n])):
+            letters = [c for i, c in enumerate(path) if c and (i == 0 or path[i - 1] != c)]
+            if letters == list(LETTERS[n, : SAID[n]]):
+                total += np.exp(sum(log_p[t, n, c] for t, c in enumerate(path)))
+        losses.append(-np.log(total))
+    return np.array(losses)
+
+
+def ctc(x, reduction):
+    lengths = _tensor(HEARD), _tensor(SAID)
+    return ops.ctc_loss(ops.log_softmax(x), _tensor(LETTERS), *lengths, reduction=reduction)[0]
+
+
 LOSSES = [
+    row("ctc_loss_none", lambda x: ctc(x, "none"), np_ctc, (5, 2, 3), tol=1e-5, nan=False),
+    row("ctc_loss_sum", lambda x: ctc(x, "sum"), lambda x: np_ctc(x).sum(), (5, 2, 3), tol=1e-5),
+    row("ctc_loss_mean", lambda x: ctc(x, "mean"), lambda x: (np_ctc(x) / SAID).mean(), (5, 2, 3), tol=1e-5),
     *reduced("l1_loss", ops.l1_loss, lambda x, y: np.abs(x - y), *PAIR),
     *reduced(
         "smooth_l1_loss", functools.partial(ops.smooth_l1_loss, beta=0.7), lambda x, y: np_huber(x, y) / 0.7, *PAIR
