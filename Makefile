@@ -37,7 +37,7 @@ test: build
 # Against the real MindSpore, in an environment of its own.
 test-interop: build
 	@tools/setup.sh peers mindspore
-	@$(PYTHON_VENV) -m pytest tests/interop -q
+	@$(PYTHON_VENV) -m pytest tests/interop -q -o faulthandler_timeout=1800
 
 bench: build
 	@$(PYTHON_VENV) bench/run.py
