@@ -4,6 +4,10 @@
 
 #include "python/src/cells.h"
 
+namespace undertow::python {
+void explain_wrong_arguments(nb::module_& m);  // arguments.cpp
+}
+
 NB_MODULE(_core, m) {
   using namespace undertow::python;
   // What a user's globals keep alive beyond the interpreter's end is no fault; our own tests want to know.
@@ -28,4 +32,5 @@ NB_MODULE(_core, m) {
   auto train = m.def_submodule("train");
   bind_train(train, nn);
   bind_serialization(train);
+  explain_wrong_arguments(m);
 }

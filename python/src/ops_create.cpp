@@ -45,8 +45,11 @@ Operand operand_of(nb::handle o, const char* what) {
 
 /// ops.rand(2, 3) and ops.rand((2, 3)).
 Shape shape_of(const nb::args& size) {
-  if (size.size() == 1) return nb::cast<Shape>(size[0]);
-  return nb::cast<Shape>(nb::handle(size));
+  const nb::handle all = size.size() == 1 ? nb::handle(size[0]) : nb::handle(size);
+  Shape shape;
+  if (!nb::try_cast(all, shape))
+    throw TypeError(fmt::format("size must be ints or a tuple of ints, got {}", repr_of(all)));
+  return shape;
 }
 
 void bind_random(nb::module_& m) {

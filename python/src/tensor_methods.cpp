@@ -100,9 +100,15 @@ void binary(Class& c, const char* op, const char* reflected, F f) {
 
 /// x.f(a, b) and x.f((a, b)).
 std::vector<std::int64_t> flat_ints(const nb::args& args) {
-  if (args.size() == 1 && !PyIndex_Check(nb::handle(args[0]).ptr())) return nb::cast<Ints>(args[0]).values;
-  if (args.size() == 1 && unwrap(args[0]) && unwrap(args[0])->ndim() == 1) return nb::cast<Ints>(args[0]).values;
-  return nb::cast<Ints>(nb::handle(args)).values;
+  nb::handle all = args;
+  if (args.size() == 1) {
+    const nb::handle only = args[0];
+    if (!PyIndex_Check(only.ptr()) || (unwrap(only) && unwrap(only)->ndim() == 1)) all = only;
+  }
+  Ints ints;
+  if (!nb::try_cast(all, ints))
+    throw TypeError(fmt::format("expected ints or a sequence of ints, got {}", repr_of(all)));
+  return ints.values;
 }
 
 /// Bits of integers, truth values of bools (and of floats, which have no bits to speak of).

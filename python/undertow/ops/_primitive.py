@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base of operators as classes, and how a row of a table becomes one."""
 
+from undertow._arguments import describe, fits, words
+
+# What an argument takes, by the type of its default.
+_TAKES = {bool: "bool", int: "int | Sequence[int]", float: "float", str: "str"}
+
 
 class Primitive:
     """Base of the class forms. The constructor's arguments become attributes; the call passes them on by name.
@@ -24,6 +29,10 @@ class Primitive:
             if key in given:
                 raise TypeError(f"ops.{cls} got '{key}' twice")
             given[key] = value
+        for key, value in given.items():
+            takes = _TAKES.get(type(self._defaults[key]))
+            if takes and not fits(value, takes):
+                raise TypeError(f"ops.{cls}: '{key}' must be {words(takes)}, but is {describe(value)}")
         missing = [key for key, value in (self._defaults | given).items() if value is REQUIRED]
         if missing:
             raise TypeError(f"ops.{cls} needs the argument '{missing[0]}'")
