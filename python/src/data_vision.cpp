@@ -266,21 +266,21 @@ void bind_call(nb::module_& m) {
   });
 }
 
-vision::Bytes bytes_of(const Tensor& t) {
+vision::Bytes file_bytes(const Tensor& t) {
   UNDERTOW_CHECK(t.dtype() == DType::kUInt8 && t.ndim() == 1, DataError,
                  "the bytes of an image file are a 1-D array of uint8, got {} of shape {}", numpy_name_of(t.dtype()),
                  t.shape().str());
-  return {static_cast<const std::uint8_t*>(t.data()), t.nbytes()};
+  return vision::bytes_of(t);
 }
 
 void bind_codec(nb::module_& m) {
   m.def("decode", [](nb::object file, int mode) {
     const Tensor t = row_tensor(file);
-    return to_numpy(vision::decode("read_image", bytes_of(t), static_cast<vision::ImageReadMode>(mode)));
+    return to_numpy(vision::decode("read_image", file_bytes(t), static_cast<vision::ImageReadMode>(mode)));
   });
   m.def("image_size", [](nb::object file) {
     const Tensor t = row_tensor(file);
-    return vision::image_size("get_image_size", bytes_of(t));
+    return vision::image_size("get_image_size", file_bytes(t));
   });
   m.def("encode_jpeg",
         [](nb::object image, int quality) { return to_numpy(vision::encode_jpeg(row_tensor(image), quality)); });

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/data/common.h"
+#include "undertow/data/config.h"
 #include "undertow/data/transforms.h"
 #include "undertow/data/vision/codec.h"
 
@@ -60,6 +61,26 @@ TEST(Vision, InAPipeline) {
   ASSERT_TRUE(row);
   EXPECT_EQ((*row)[0].shape(), (Shape{2, 3, 5, 6}));
   for (std::int64_t i = 0; i < (*row)[0].size(); ++i) EXPECT_EQ((*row)[0].data_as<float>()[i], 2.f);
+}
+
+TEST(Vision, OnePassGivesTheSameBits) {
+  std::vector<Tensor> files;
+  for (const std::int64_t size : {33, 64, 97}) files.push_back(vision::encode_jpeg(waves(size, size + 20)));
+  const auto run_all = [&](bool fuse) {
+    config().fuse = fuse;
+    std::vector<std::uint8_t> all;
+    const auto op = transforms::Compose({vision::RandomCropDecodeResize({24, 32}), vision::RandomHorizontalFlip(),
+                                         vision::Normalize({120, 110, 100}, {50, 60, 70}), vision::HWC2CHW()});
+    for (std::int64_t i = 0; i < 30; ++i) {
+      const Tensor y = run(op, files[static_cast<std::size_t>(i) % files.size()], i);
+      EXPECT_EQ(y.shape(), (Shape{3, 24, 32}));
+      const auto* p = static_cast<const std::uint8_t*>(y.data());
+      all.insert(all.end(), p, p + y.nbytes());
+    }
+    return all;
+  };
+  const auto apart = run_all(false);
+  EXPECT_EQ(run_all(true), apart);
 }
 
 TEST(Vision, RefusesWhatItCannotDo) {

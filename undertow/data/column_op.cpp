@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "undertow/data/config.h"
+
 namespace undertow::data {
 namespace {
 
 /// A function, and the operations that it may call: it waits and is ordered and nice as they are.
-class FunctionOp final : public MapOp {
+class FunctionOp : public MapOp {
  public:
-  FunctionOp(std::string name, int arity, RowFn f, std::vector<std::shared_ptr<MapOp>> inside)
-      : name_(std::move(name)), arity_(arity), f_(std::move(f)), inside_(std::move(inside)) {}
+  FunctionOp(std::string name, int arity, std::vector<std::shared_ptr<MapOp>> inside)
+      : name_(std::move(name)), arity_(arity), inside_(std::move(inside)) {}
   std::string name() const override { return name_; }
   int arity() const override { return arity_; }
   bool thread_safe() const override { return std::ranges::all_of(inside_, &MapOp::thread_safe, get); }
@@ -25,23 +27,52 @@ class FunctionOp final : public MapOp {
   void prepare(int workers) override {
     for (const auto& op : inside_) op->prepare(workers);
   }
-  Row operator()(const Row& in, const RowContext& context) override {
-    UNDERTOW_CHECK(!in.empty(), DataError, "{} takes a column, got none", name_);
-    return f_(in, context);
-  }
+
+ protected:
+  void check_columns(std::size_t n) const { UNDERTOW_CHECK(n > 0, DataError, "{} takes a column, got none", name_); }
 
  private:
   static MapOp* get(const std::shared_ptr<MapOp>& op) { return op.get(); }
   std::string name_;
   int arity_;
-  RowFn f_;
   std::vector<std::shared_ptr<MapOp>> inside_;
+};
+
+class RowOp final : public FunctionOp {
+ public:
+  RowOp(std::string name, int arity, RowFn f, std::vector<std::shared_ptr<MapOp>> inside)
+      : FunctionOp(std::move(name), arity, std::move(inside)), f_(std::move(f)) {}
+  Row operator()(const Row& in, const RowContext& context) override {
+    check_columns(in.size());
+    return f_(in, context);
+  }
+
+ private:
+  RowFn f_;
+};
+
+class LazyOp final : public FunctionOp {
+ public:
+  LazyOp(std::string name, int arity, LazyFn f, std::vector<std::shared_ptr<MapOp>> inside)
+      : FunctionOp(std::move(name), arity, std::move(inside)), f_(std::move(f)) {}
+  Row operator()(const Row& in, const RowContext& context) override {
+    LazyRow row(in, config().fuse);
+    extend(row, context);
+    return std::move(row.finish());
+  }
+  void extend(LazyRow& row, const RowContext& context) override {
+    check_columns(row.size());
+    f_(row, context);
+  }
+
+ private:
+  LazyFn f_;
 };
 
 }  // namespace
 
 std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f) {
-  return std::make_shared<FunctionOp>(
+  return std::make_shared<RowOp>(
       std::move(name), 1,
       [f = std::move(f)](const Row& in, const RowContext&) {
         Row out;
@@ -52,7 +83,7 @@ std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f) {
 }
 
 std::shared_ptr<MapOp> random_op(std::string name, RandomFn f) {
-  return std::make_shared<FunctionOp>(
+  return std::make_shared<RowOp>(
       std::move(name), 1,
       [f = std::move(f)](const Row& in, const RowContext& c) {
         Row out;
@@ -66,19 +97,23 @@ std::shared_ptr<MapOp> random_op(std::string name, RandomFn f) {
 }
 
 std::shared_ptr<MapOp> row_op(std::string name, int arity, RowFn f, std::vector<std::shared_ptr<MapOp>> inside) {
-  return std::make_shared<FunctionOp>(std::move(name), arity, std::move(f), std::move(inside));
+  return std::make_shared<RowOp>(std::move(name), arity, std::move(f), std::move(inside));
 }
+
+std::shared_ptr<MapOp> lazy_op(std::string name, int arity, LazyFn f, std::vector<std::shared_ptr<MapOp>> inside) {
+  return std::make_shared<LazyOp>(std::move(name), arity, std::move(f), std::move(inside));
+}
+
+void MapOp::extend(LazyRow& row, const RowContext& context) { row.set((*this)(row.finish(), context)); }
 
 std::shared_ptr<MapOp> chain(std::string name, std::vector<std::shared_ptr<MapOp>> ops) {
   UNDERTOW_CHECK(!ops.empty(), ValueError, "{}: the list of operations is empty", name);
   if (ops.size() == 1) return ops.front();
   const int arity = ops.front()->arity();
-  return row_op(
+  return lazy_op(
       std::move(name), arity,
-      [ops](const Row& in, const RowContext& context) {
-        Row row = (*ops.front())(in, context);
-        for (std::size_t i = 1; i < ops.size(); ++i) row = (*ops[i])(row, inner(context, i));
-        return row;
+      [ops](LazyRow& row, const RowContext& context) {
+        for (std::size_t i = 0; i < ops.size(); ++i) extend(*ops[i], row, inner(context, i));
       },
       ops);
 }

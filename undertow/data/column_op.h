@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "undertow/base/check.h"
-#include "undertow/data/source.h"
+#include "undertow/data/lazy.h"
 
 namespace undertow::data {
 
 using ColumnFn = std::function<Tensor(const Tensor&)>;
 using RandomFn = std::function<Tensor(const Tensor&, PhiloxStream&)>;
 using RowFn = std::function<Row(const Row&, const RowContext&)>;
+using LazyFn = std::function<void(LazyRow&, const RowContext&)>;
 
 /// `f` of the first column; given several columns, of each of them.
 std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f);
@@ -22,6 +23,8 @@ std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f);
 std::shared_ptr<MapOp> random_op(std::string name, RandomFn f);
 /// `f` of the whole row; `arity` as MapOp::arity. `inside`: the operations that f calls.
 std::shared_ptr<MapOp> row_op(std::string name, int arity, RowFn f, std::vector<std::shared_ptr<MapOp>> inside = {});
+/// The same in place, for operations that need not have their columns made (see lazy.h).
+std::shared_ptr<MapOp> lazy_op(std::string name, int arity, LazyFn f, std::vector<std::shared_ptr<MapOp>> inside = {});
 /// One after the other. Draws of operation i do not depend on the others. Throws ValueError for an empty list.
 std::shared_ptr<MapOp> chain(std::string name, std::vector<std::shared_ptr<MapOp>> ops);
 /// The context of the i-th operation within another one: other draws at every place of every depth.

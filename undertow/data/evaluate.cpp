@@ -31,17 +31,16 @@ void check_stop(const Plan& plan) {
   if (plan.stop && plan.stop->load(std::memory_order_relaxed)) throw Stopped();
 }
 
-Row fetch(const Leaf& leaf, std::int64_t index) {
-  Row row;
+void fetch(const Leaf& leaf, std::int64_t index, Row& row) {
   {
     const Pass pass(leaf.gate);
     leaf.node->source->fetch(index, row);
   }
   check_columns(*leaf.node, row);
-  if (leaf.select.empty()) return row;
+  if (leaf.select.empty()) return;
   Row kept(leaf.select.size());
   for (std::size_t k = 0; k < kept.size(); ++k) kept[k] = std::move(row[static_cast<std::size_t>(leaf.select[k])]);
-  return kept;
+  row = std::move(kept);
 }
 
 std::string place_of(const Leaf& leaf, const Item& item) {
@@ -51,27 +50,32 @@ std::string place_of(const Leaf& leaf, const Item& item) {
   return fmt::format("at {} {} of epoch {}{}", batch ? "batch" : "row", item.row, item.epoch + 1, of);
 }
 
+bool is_text(const LazyRow& row, std::size_t c) { return !row.pending(c) && data::is_text(row.made(c)); }
+
 /// Whether a row's column is what `spec` announces; `lead` 1: behind the batch's dimension.
-bool fits(const Tensor& t, const ColumnSpec& spec, int lead) {
-  if (t.dtype() != spec.dtype || t.ndim() + lead != spec.shape.rank() || is_text(t) != spec.text) return false;
-  for (int d = 0; d < t.ndim(); ++d)
-    if (t.shape()[d] != spec.shape[d + lead]) return false;
+bool fits(const LazyRow& row, std::size_t c, const ColumnSpec& spec, int lead) {
+  const Shape& shape = row.shape(c);
+  if (row.dtype(c) != spec.dtype || shape.rank() + lead != spec.shape.rank() || is_text(row, c) != spec.text)
+    return false;
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] != spec.shape[d + lead]) return false;
   return true;
 }
 
 Shape row_shape(const ColumnSpec& spec) { return Shape(std::span(spec.shape.begin() + 1, spec.shape.end())); }
 
 /// `specs` changed to what `row` has; `lead` 1: as rows of a batch of `n`.
-std::span<const ColumnSpec> respecify(const Row& row, std::span<const ColumnSpec> specs, int lead, std::size_t n,
+std::span<const ColumnSpec> respecify(const LazyRow& row, std::span<const ColumnSpec> specs, int lead, std::size_t n,
                                       Scratch& scratch) {
   scratch.specs.assign(specs.begin(), specs.end());
   for (std::size_t c = 0; c < row.size(); ++c) {
     Shape shape;
     if (lead) shape.push_back(static_cast<std::int64_t>(n));
-    for (const std::int64_t d : row[c].shape()) shape.push_back(d);
-    scratch.specs[c].dtype = row[c].dtype();
+    const Shape own = row.shape(c);
+    for (const std::int64_t d : own) shape.push_back(d);
+    scratch.specs[c].dtype = row.dtype(c);
     scratch.specs[c].shape = shape;
-    scratch.specs[c].text = is_text(row[c]);
+    scratch.specs[c].text = is_text(row, c);
   }
   return scratch.specs;
 }
@@ -97,62 +101,56 @@ bool gather(const Plan& plan, std::span<const Item> items, const BatchTarget& ta
   return leaf.node->source->gather(scratch.indices, columns);
 }
 
-/// As evaluate(), with the shortest way for rows that a source gives as they are.
-void make_row(const Plan& plan, Item& item, Scratch& scratch, Row& row) {
-  const Leaf& leaf = leaf_of(plan, item);
-  if (leaf.kind != Leaf::Kind::kSource || !leaf.steps.empty() || !leaf.select.empty()) {
-    row = evaluate(plan, item, scratch);
-    return;
-  }
-  row.clear();
+/// Copies or makes the columns, behind the `before` rows of a batch.
+void write_columns(const Plan& plan, const Item& item, LazyRow& row, const BatchTarget& target, std::size_t before) {
   try {
-    const Pass pass(leaf.gate);
-    leaf.node->source->fetch(item.row, row);
-    check_columns(*leaf.node, row);
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::size_t bytes = static_cast<std::size_t>(row.shape(c).numel()) * size_of(row.dtype(c));
+      row.write(c, target.columns[c] + before * bytes);
+    }
   } catch (const Error& e) {
-    e.rethrow_with(place_of(leaf, item));
+    e.rethrow_with(place_of(leaf_of(plan, item), item));
   }
 }
 
 void write_rows(const Plan& plan, std::span<Item> items, const Node& batch, BatchTarget target,
                 std::span<const ColumnSpec> specs, Resizer& resizer, Scratch& scratch) {
+  LazyRow& row = scratch.row;
   for (std::size_t i = 0; i < items.size(); ++i) {
     check_stop(plan);
-    Row& row = scratch.row;
-    make_row(plan, items[i], scratch, row);
+    evaluate(plan, items[i], scratch, row);
     for (std::size_t c = 0; c < row.size(); ++c) {
-      if (fits(row[c], specs[c], 1)) continue;
+      if (fits(row, c, specs[c], 1)) continue;
       if (i > 0)
-        throw_ragged(batch.names[c], static_cast<std::int64_t>(i), row_shape(specs[c]), specs[c].dtype, row[c].shape(),
-                     row[c].dtype());
+        throw_ragged(batch.names[c], static_cast<std::int64_t>(i), row_shape(specs[c]), specs[c].dtype, row.shape(c),
+                     row.dtype(c));
       specs = respecify(row, specs, 1, items.size(), scratch);
       target = resizer.resize(specs);
       break;
     }
-    for (std::size_t c = 0; c < row.size(); ++c)
-      if (const std::size_t bytes = row[c].nbytes()) std::memcpy(target.columns[c] + i * bytes, row[c].data(), bytes);
+    write_columns(plan, items[i], row, target, i);
   }
-  scratch.row.clear();  // holds nothing of the source beyond the batch
+  row.refill(plan.fuse);  // holds nothing of the source beyond the batch
 }
 
 }  // namespace
 
-Row evaluate(const Plan& plan, Item& item, Scratch& scratch) {
+void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
   const Leaf& leaf = leaf_of(plan, item);
-  Row row;
+  Row& made = row.refill(plan.fuse);
   std::size_t first_step = 0;  // of those that are to run
   bool cached = false;
   for (std::size_t i = leaf.kind == Leaf::Kind::kSource ? leaf.steps.size() : 0; i-- > 0 && !cached;)
-    if (const auto& cache = leaf.steps[i].node->cache; cache && cache->find(leaf.node, item.row, row)) {
+    if (const auto& cache = leaf.steps[i].node->cache; cache && cache->find(leaf.node, item.row, made)) {
       cached = true;
       first_step = i + 1;
     }
   switch (leaf.kind) {
     case Leaf::Kind::kSource: break;
-    case Leaf::Kind::kValue: row = std::move(item.payload->row); break;
+    case Leaf::Kind::kValue: made = std::move(item.payload->row); break;
     case Leaf::Kind::kZip:
       for (Item& part : item.payload->items)
-        for (Tensor& t : evaluate(plan, part, scratch)) row.push_back(std::move(t));
+        for (Tensor& t : evaluate(plan, part, scratch)) made.push_back(std::move(t));
       break;
     case Leaf::Kind::kBatch: {
       std::vector<Row> rows;
@@ -162,31 +160,41 @@ Row evaluate(const Plan& plan, Item& item, Scratch& scratch) {
         rows.push_back(evaluate(plan, part, scratch));
       }
       if (leaf.node->collate) {
-        row = (*leaf.node->collate)(rows, {plan.seed, item.epoch, item.row, leaf.op});
-        UNDERTOW_CHECK(row.size() == leaf.node->names.size(), DataError,
-                       "the batch function gave {} columns where {} are expected: {}", row.size(),
+        made = (*leaf.node->collate)(rows, {plan.seed, item.epoch, item.row, leaf.op});
+        UNDERTOW_CHECK(made.size() == leaf.node->names.size(), DataError,
+                       "the batch function gave {} columns where {} are expected: {}", made.size(),
                        leaf.node->names.size(), fmt::join(leaf.node->names, ", "));
       } else {
-        row = stack(*leaf.node, rows);
+        made = stack(*leaf.node, rows);
       }
       break;
     }
   }
   try {
-    if (leaf.kind == Leaf::Kind::kSource && !cached) row = fetch(leaf, item.row);
+    if (leaf.kind == Leaf::Kind::kSource && !cached) fetch(leaf, item.row, made);
     for (std::size_t i = first_step; i < leaf.steps.size(); ++i) {
       const Step& s = leaf.steps[i];
       if (s.node->cache) {
-        s.node->cache->keep(leaf.node, item.row, row);
+        s.node->cache->keep(leaf.node, item.row, row.finish());
         continue;
       }
       const Pass pass(s.gate);
-      row = apply(*s.node, std::move(row), {plan.seed, item.epoch, item.row, s.op});
+      apply(*s.node, row, {plan.seed, item.epoch, item.row, s.op});
     }
   } catch (const Error& e) {
     e.rethrow_with(place_of(leaf, item));
   }
-  return row;
+}
+
+Row evaluate(const Plan& plan, Item& item, Scratch& scratch) {
+  LazyRow row(Row(), plan.fuse);
+  evaluate(plan, item, scratch, row);
+  try {
+    row.finish();
+  } catch (const Error& e) {
+    e.rethrow_with(place_of(leaf_of(plan, item), item));
+  }
+  return std::move(row.finish());
 }
 
 void write(const Plan& plan, Item& item, BatchTarget target, std::span<const ColumnSpec> specs, Resizer& resizer,
@@ -201,14 +209,14 @@ void write(const Plan& plan, Item& item, BatchTarget target, std::span<const Col
       return;
     }
   }
-  const Row row = evaluate(plan, item, scratch);
+  LazyRow row(Row(), plan.fuse);
+  evaluate(plan, item, scratch, row);
   for (std::size_t c = 0; c < row.size(); ++c) {
-    if (fits(row[c], specs[c], 0)) continue;
+    if (fits(row, c, specs[c], 0)) continue;
     target = resizer.resize(respecify(row, specs, 0, 0, scratch));
     break;
   }
-  for (std::size_t c = 0; c < row.size(); ++c)
-    if (const std::size_t bytes = row[c].nbytes()) std::memcpy(target.columns[c], row[c].data(), bytes);
+  write_columns(plan, item, row, target, 0);
 }
 
 std::size_t batch_rows(const Plan& plan, const Item& item) {

@@ -15,11 +15,13 @@ struct Scratch {
   std::vector<std::int64_t> indices;
   std::vector<std::byte*> columns;
   std::vector<ColumnSpec> specs;
-  Row row;
+  LazyRow row{Row(), true};
 };
 
 /// The row (or whole batch) that `item` stands for. An Error gets a note saying which row it was.
 Row evaluate(const Plan& plan, Item& item, Scratch& scratch);
+/// The same with columns that may still have to be made.
+void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row);
 
 /// Writes the item into `target`, made for `specs`. Where it turns out to be of other shapes or dtypes, asks `resize`
 /// for another target.

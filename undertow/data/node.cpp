@@ -90,8 +90,11 @@ std::vector<Row> first_elements(const Node& node, std::int64_t n) {
     case Node::Kind::kMap:
     case Node::Kind::kProject: {
       std::int64_t i = 0;
-      for (Row& r : first_elements(*node.inputs[0], n))
-        rows.push_back(apply(node, std::move(r), {.seed = config().seed, .sample = i++}));
+      for (Row& r : first_elements(*node.inputs[0], n)) {
+        LazyRow row(std::move(r), config().fuse);
+        apply(node, row, {.seed = config().seed, .sample = i++});
+        rows.push_back(std::move(row.finish()));
+      }
       break;
     }
     case Node::Kind::kBucket: return first_bucket(node);
@@ -295,28 +298,29 @@ void RowCache::keep(const void* source, std::int64_t row, const Row& made) {
   if (rows_.emplace(std::pair(source, row), made).second) bytes_ += bytes;
 }
 
-Row apply(const Node& map, Row row, const RowContext& context) {
-  Row made;
+void apply(const Node& map, LazyRow& row, const RowContext& context) {
+  LazyRow made({}, row.fuse());
   if (map.op) {
-    if (map.op_inputs.size() == row.size() && std::is_sorted(map.op_inputs.begin(), map.op_inputs.end())) {
-      made = (*map.op)(row, context);
-    } else {
-      Row in(map.op_inputs.size());
-      for (std::size_t i = 0; i < in.size(); ++i) in[i] = row[static_cast<std::size_t>(map.op_inputs[i])];
-      made = (*map.op)(in, context);
-    }
+    LazyRow in(Row(map.op_inputs.size()), row.fuse());
+    const bool whole = map.op_inputs.size() == row.size() && std::ranges::is_sorted(map.op_inputs);
+    if (whole) in = std::move(row);
+    else
+      for (std::size_t i = 0; i < in.size(); ++i) in.move(i, row, static_cast<std::size_t>(map.op_inputs[i]));
+    extend(*map.op, in, context);
+    made = std::move(in);
     UNDERTOW_CHECK(static_cast<int>(made.size()) == map.op_outputs, DataError,
                    "{} gave {} columns where {} are expected (output columns {}); name them in output_columns",
                    map.op->name(), made.size(), map.op_outputs, fmt::join(map.names, ", "));
     for (std::size_t i = 0; i < made.size(); ++i)
-      UNDERTOW_CHECK(made[i].defined(), DataError, "{} gave an undefined Tensor as its output {}", map.op->name(), i);
+      UNDERTOW_CHECK(made.has(i), DataError, "{} gave an undefined Tensor as its output {}", map.op->name(), i);
   }
-  Row out(map.place.size());
+  LazyRow out(Row(map.place.size()), row.fuse());
   for (std::size_t k = 0; k < out.size(); ++k) {
     const int p = map.place[k];
-    out[k] = p >= 0 ? std::move(made[static_cast<std::size_t>(p)]) : std::move(row[static_cast<std::size_t>(~p)]);
+    if (p >= 0) out.move(k, made, static_cast<std::size_t>(p));
+    else out.move(k, row, static_cast<std::size_t>(~p));
   }
-  return out;
+  row = std::move(out);
 }
 
 void check_columns(const Node& source, const Row& row) {

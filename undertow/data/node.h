@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "undertow/data/dataset.h"
+#include "undertow/data/lazy.h"
 
 namespace undertow::data {
 
@@ -116,8 +117,9 @@ std::int64_t batch_size_of(const Node& node, std::int64_t batch, std::int64_t ep
 /// Where a row goes, in a bucket node.
 std::size_t bucket_of(const Node& node, const Row& row);
 
-/// Applies a map node to a row. Throws DataError where the operation gives another number of columns than announced.
-Row apply(const Node& map, Row row, const RowContext& context);
+/// Applies a map or project node to a row. Throws DataError where the operation gives another number of columns than
+/// announced.
+void apply(const Node& map, LazyRow& row, const RowContext& context);
 /// Throws DataError naming both unless the source has given as many columns as there are names.
 void check_columns(const Node& source, const Row& row);
 /// Stacks rows. Throws DataError naming column, row and both shapes where they differ.

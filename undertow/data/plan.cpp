@@ -20,7 +20,10 @@ struct Compiled {
 
 class Compiler {
  public:
-  Compiler(Plan& plan, std::uint64_t seed) : plan_(plan) { plan_.seed = seed; }
+  Compiler(Plan& plan, std::uint64_t seed) : plan_(plan) {
+    plan_.seed = seed;
+    plan_.fuse = config().fuse;
+  }
 
   void run(const Node& root) {
     plan_.stream = compile(root).stream;

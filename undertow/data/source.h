@@ -78,12 +78,16 @@ struct RowContext {
   }
 };
 
+class LazyRow;  // lazy.h
+
 /// An operation on the chosen columns of a row (or of a batch, after batch).
 class MapOp {
  public:
   virtual ~MapOp() = default;
   virtual std::string name() const { return "map"; }
   virtual Row operator()(const Row& in, const RowContext& context) = 0;
+  /// The same in place, on columns that may still have to be made: an operation that can adds its own work to theirs.
+  virtual void extend(LazyRow& row, const RowContext& context);
   /// Columns it takes when the user names none: that many leading ones; -1: all.
   virtual int arity() const { return -1; }
   virtual bool thread_safe() const { return true; }

@@ -127,6 +127,7 @@ struct Plan {
   std::vector<std::pair<MapOp*, int>> ops;
   int workers = 1;
   int nice = 19;
+  bool fuse = true;  // see lazy.h
   std::uint64_t seed = 0;
   const std::atomic<bool>* stop = nullptr;  // checked between rows; Stopped is thrown
 };

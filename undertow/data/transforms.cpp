@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "undertow/data/column_op.h"
+#include "undertow/data/vision/work.h"
 
 namespace undertow::data::transforms {
 namespace {
@@ -90,7 +91,12 @@ Tensor sliced(const Tensor& x, const std::vector<SliceOf>& slices) {
 }  // namespace
 
 Op TypeCast(DType dtype) {
-  return column_op("TypeCast", [dtype](const Tensor& x) { return x.dtype() == dtype ? x : x.to(dtype); });
+  return lazy_op("TypeCast", 1, [dtype](LazyRow& row, const RowContext&) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (vision::Work* w = vision::Work::of(row, c)) w->cast(dtype);
+      else if (row.column(c).dtype() != dtype) row.set(c, row.column(c).to(dtype));
+    }
+  });
 }
 
 Op OneHot(std::int64_t n, double smoothing_rate) {
@@ -276,13 +282,11 @@ Op RandomApply(std::vector<Op> transforms, double prob) {
   check_transforms("RandomApply", transforms);
   UNDERTOW_CHECK(prob >= 0 && prob <= 1, ValueError, "RandomApply: prob must be in [0, 1], got {}", prob);
   const int arity = transforms.front()->arity();
-  return row_op(
+  return lazy_op(
       "RandomApply", arity,
-      [=](const Row& in, const RowContext& context) {
-        if (context.random().uniform64() >= prob) return in;
-        Row row = in;
-        for (std::size_t i = 0; i < transforms.size(); ++i) row = (*transforms[i])(row, inner(context, i + 1));
-        return row;
+      [=](LazyRow& row, const RowContext& context) {
+        if (context.random().uniform64() >= prob) return;
+        for (std::size_t i = 0; i < transforms.size(); ++i) extend(*transforms[i], row, inner(context, i + 1));
       },
       transforms);
 }
@@ -290,11 +294,11 @@ Op RandomApply(std::vector<Op> transforms, double prob) {
 Op RandomChoice(std::vector<Op> transforms) {
   check_transforms("RandomChoice", transforms);
   const int arity = transforms.front()->arity();
-  return row_op(
+  return lazy_op(
       "RandomChoice", arity,
-      [=](const Row& in, const RowContext& context) {
+      [=](LazyRow& row, const RowContext& context) {
         const auto i = static_cast<std::size_t>(context.random().below(transforms.size()));
-        return (*transforms[i])(in, inner(context, i + 1));
+        extend(*transforms[i], row, inner(context, i + 1));
       },
       transforms);
 }
@@ -302,16 +306,14 @@ Op RandomChoice(std::vector<Op> transforms) {
 Op RandomOrder(std::vector<Op> transforms) {
   check_transforms("RandomOrder", transforms);
   const int arity = transforms.front()->arity();
-  return row_op(
+  return lazy_op(
       "RandomOrder", arity,
-      [=](const Row& in, const RowContext& context) {
+      [=](LazyRow& row, const RowContext& context) {
         PhiloxStream random = context.random();
         std::vector<std::size_t> order(transforms.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-        Row row = in;
-        for (const std::size_t i : order) row = (*transforms[i])(row, inner(context, i + 1));
-        return row;
+        for (const std::size_t i : order) extend(*transforms[i], row, inner(context, i + 1));
       },
       transforms);
 }

@@ -4,23 +4,10 @@
 #include <cstring>
 
 #include "undertow/base/check.h"
+#include "undertow/tensor/convert.h"
 
 namespace undertow {
 namespace {
-
-template <typename From, typename To>
-To convert(From v) {
-  if constexpr (std::is_same_v<To, bool>) {
-    if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>) return static_cast<float>(v) != 0.f;
-    else return v != From{};
-  } else if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>) {
-    return convert<float, To>(static_cast<float>(v));
-  } else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>) {
-    return To(static_cast<float>(v));
-  } else {
-    return static_cast<To>(v);
-  }
-}
 
 void copy_strided(std::byte* dst, const std::byte* src, const Shape& shape, std::span<const std::int64_t> strides,
                   int dim, std::size_t element) {

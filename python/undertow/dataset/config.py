@@ -73,6 +73,17 @@ def get_shuffle_buffer():
     return _data.config("shuffle_rows"), _data.config("shuffle_bytes") >> 20
 
 
+def set_fuse(enable):
+    """Whether operations one after the other become one pass over the rows (the default). The values are the same."""
+    if not isinstance(enable, bool):
+        raise TypeError(f"config.set_fuse takes a bool, got {enable!r}")
+    _data.set_config("fuse", int(enable))
+
+
+def get_fuse():
+    return bool(_data.config("fuse"))
+
+
 def load(file):
     """Takes settings from a JSON file: an object with "seed", "numParallelWorkers" or "prefetchSize"."""
     setters = {

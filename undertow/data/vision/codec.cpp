@@ -2,6 +2,8 @@
 #include "undertow/data/vision/codec.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 namespace undertow::data::vision {
 namespace {
@@ -32,16 +34,41 @@ std::pair<std::int64_t, std::int64_t> image_size(const char* op, Bytes file) {
   refuse(op, file);
 }
 
-Tensor decode(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
+namespace {
+
+/// PNG files are decoded whole.
+View<std::uint8_t> png_view(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
+  thread_local Tensor whole;
+  whole = decode_png(op, file, mode);
+  const Extent e = extent_of(op, whole);
+  const Rect r = window.value_or(Rect{0, 0, e.h, e.w});
+  UNDERTOW_CHECK(r.top + r.height <= e.h && r.left + r.width <= e.w, DataError,
+                 "{}: the window of {} x {} is not within the image of {} x {}", op, r.height, r.width, e.h, e.w);
+  return {static_cast<const std::uint8_t*>(whole.data()) + r.top * e.row() + r.left * e.c, r.height, r.width, e.c,
+          e.row()};
+}
+
+View<std::uint8_t> view(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
   switch (format_of(file)) {
     case Format::kJpeg: return decode_jpeg(op, file, mode, window);
-    case Format::kPng: {
-      const Tensor whole = decode_png(op, file, mode);
-      return window ? crop(whole, extent_of(op, whole), *window) : whole;
-    }
+    case Format::kPng: return png_view(op, file, mode, window);
     case Format::kOther: break;
   }
   refuse(op, file);
+}
+
+}  // namespace
+
+View<std::uint8_t> decode_view(const char* op, Bytes file, ImageReadMode mode, const Rect& window) {
+  return view(op, file, mode, window);
+}
+
+Tensor decode(const char* op, Bytes file, ImageReadMode mode) {
+  const View<std::uint8_t> v = view(op, file, mode, std::nullopt);
+  Tensor out(DType::kUInt8, {v.h, v.w, v.c});
+  for (std::int64_t y = 0; y < v.h; ++y)
+    std::memcpy(static_cast<std::uint8_t*>(out.data()) + y * v.w * v.c, v.row(y), static_cast<std::size_t>(v.w * v.c));
+  return out;
 }
 
 }  // namespace undertow::data::vision

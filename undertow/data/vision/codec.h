@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "undertow/data/vision/image.h"
+#include "undertow/data/vision/rows.h"
 
 namespace undertow::data::vision {
 
@@ -18,10 +18,14 @@ Format format_of(Bytes file);
 /// Height and width from the header. Throws DataError, starting with `op`, as decode() does.
 std::pair<std::int64_t, std::int64_t> image_size(const char* op, Bytes file);
 /// uint8: (H, W, 3) for kColor, (H, W, 1) for kGrayscale, (H, W, C) with the file's own 1, 3 or 4 channels for
-/// kUnchanged. With a window only that part, with the pixels that the whole would have. 16-bit samples keep their high
-/// byte; alpha is dropped by kColor; an EXIF orientation is left alone: pixels come as they are stored.
-/// Throws DataError for what is neither JPEG nor PNG, and for files that are damaged or cut.
-Tensor decode(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window = std::nullopt);
+/// kUnchanged. 16-bit samples keep their high byte; alpha is dropped by kColor; an EXIF orientation is left alone:
+/// pixels come as they are stored. Throws DataError for what is neither JPEG nor PNG, and for files that are damaged or
+/// cut.
+Tensor decode(const char* op, Bytes file, ImageReadMode mode);
+/// Part of it, with the pixels that the whole would have, in memory of this thread that the next call overwrites.
+View<std::uint8_t> decode_view(const char* op, Bytes file, ImageReadMode mode, const Rect& window);
+/// The elements of a 1-D tensor of uint8.
+inline Bytes bytes_of(const Tensor& file) { return {static_cast<const std::uint8_t*>(file.data()), file.nbytes()}; }
 
 /// The file for an image of uint8, (H, W), (H, W, 1) or (H, W, 3). quality: 1 to 100; compression: 0 to 9.
 Tensor encode_jpeg(const Tensor& image, int quality = 75);
@@ -29,7 +33,8 @@ Tensor encode_png(const Tensor& image, int compression = 6);
 
 // One file a library.
 std::pair<std::int64_t, std::int64_t> jpeg_size(const char* op, Bytes file);
-Tensor decode_jpeg(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window);
+/// Without a window the whole.
+View<std::uint8_t> decode_jpeg(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window);
 std::pair<std::int64_t, std::int64_t> png_size(const char* op, Bytes file);
 Tensor decode_png(const char* op, Bytes file, ImageReadMode mode);
 

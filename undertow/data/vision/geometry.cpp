@@ -4,7 +4,7 @@
 #include <array>
 
 #include "undertow/data/vision/arguments.h"
-#include "undertow/data/vision/codec.h"
+#include "undertow/data/vision/work.h"
 
 namespace undertow::data::vision {
 namespace {
@@ -22,26 +22,6 @@ Padding padding_of(const char* op, const Size& p) {
   return {p[0], p[1], p[2], p[3]};
 }
 
-/// An operation on single images that works on any number of them.
-template <typename F>
-Op image_op(const char* name, F f) {
-  return column_op(name, [name, f](const Tensor& x) {
-    return each_image(name, x, [&](const Tensor& image) { return f(image, extent_of(name, image)); });
-  });
-}
-
-/// With draws; all images of a column see the same ones.
-template <typename F>
-Op random_image_op(const char* name, F f) {
-  return random_op(name, [name, f](const Tensor& x, PhiloxStream& random) {
-    const PhiloxStream start = random;
-    return each_image(name, x, [&](const Tensor& image) {
-      random = start;
-      return f(image, extent_of(name, image), random);
-    });
-  });
-}
-
 std::pair<std::int64_t, std::int64_t> resized(const Extent& e, const Size& size) {
   if (size.size() == 2) return {size[0], size[1]};
   // The shorter side; the other one is cut to an integer.
@@ -49,13 +29,26 @@ std::pair<std::int64_t, std::int64_t> resized(const Extent& e, const Size& size)
   return {size[0] * e.h / std::max<std::int64_t>(e.w, 1), size[0]};
 }
 
-Tensor centre_crop(const char* op, Tensor x, Extent e, std::int64_t h, std::int64_t w) {
-  if (h > e.h || w > e.w) {
-    const std::int64_t dh = std::max<std::int64_t>(h - e.h, 0), dw = std::max<std::int64_t>(w - e.w, 0);
-    x = pad(op, x, e, dw - dw / 2, dh - dh / 2, dw / 2, dh / 2, {0}, Border::kConstant);
-    e = e.sized(e.h + dh, e.w + dw);
-  }
-  return crop(x, e, {(e.h - h) / 2, (e.w - w) / 2, h, w});
+void pad(const char* op, Work& w, const Padding& p, const Fill& fill, Border border) {
+  if (p == Padding{0, 0, 0, 0}) return;
+  w.then([&](const Tensor& x) { return pad(op, x, extent_of(op, x), p[0], p[1], p[2], p[3], fill, border); });
+}
+
+/// With the check that the window lies within the image.
+void crop(const char* op, Work& w, const Rect& r) {
+  const Extent e = w.extent();
+  UNDERTOW_CHECK(r.top + r.height <= e.h && r.left + r.width <= e.w, DataError,
+                 "{}: the window from ({}, {}) of {} x {} is not within the image of shape {}", op, r.top, r.left,
+                 r.height, r.width, e.shape().str());
+  w.crop(r);
+}
+
+void centre_crop(const char* op, Work& work, std::int64_t h, std::int64_t w) {
+  Extent e = work.extent();
+  const std::int64_t dh = std::max<std::int64_t>(h - e.h, 0), dw = std::max<std::int64_t>(w - e.w, 0);
+  pad(op, work, {dw - dw / 2, dh - dh / 2, dw / 2, dh / 2}, {0}, Border::kConstant);
+  e = work.extent();
+  work.crop({(e.h - h) / 2, (e.w - w) / 2, h, w});
 }
 
 struct ResizedCropArguments {
@@ -92,8 +85,12 @@ struct ResizedCropArguments {
       cw = std::clamp<std::int64_t>(std::llround(static_cast<double>(h) * ratio.second), 1, w);
     return {(h - ch) / 2, (w - cw) / 2, ch, cw};
   }
-  Tensor finish(const char* op, const Tensor& window) const {
-    return resize(op, window, square(size).first, square(size).second, interpolation, rules);
+  /// Draws the window of an image and resizes it.
+  void run(const char* op, Work& w, PhiloxStream& random) const {
+    const Extent e = w.extent();
+    UNDERTOW_CHECK(e.h > 0 && e.w > 0, DataError, "{}: an image without pixels, shape {}", op, e.shape().str());
+    w.crop(draw(e.h, e.w, random));
+    w.resize(op, {square(size).first, square(size).second, interpolation, rules});
   }
 };
 
@@ -116,11 +113,8 @@ Row corners(const char* op, const Tensor& x, std::int64_t h, std::int64_t w) {
 }  // namespace
 
 Op Decode() {
-  return column_op("Decode", [](const Tensor& x) {
-    UNDERTOW_CHECK(x.ndim() == 1 && x.dtype() == DType::kUInt8, DataError,
-                   "Decode takes the bytes of a file as a 1-D array of uint8, got {} of shape {}",
-                   numpy_name_of(x.dtype()), x.shape().str());
-    return decode("Decode", Bytes(static_cast<const std::uint8_t*>(x.data()), x.nbytes()), ImageReadMode::kColor);
+  return lazy_op("Decode", 1, [](LazyRow& row, const RowContext&) {
+    for (std::size_t c = 0; c < row.size(); ++c) row.set(c, Work::of_file("Decode", row.column(c)));
   });
 }
 
@@ -129,35 +123,29 @@ Op RandomCropDecodeResize(Size size, Range scale, Range ratio, Inter interpolati
   static constexpr auto kName = "RandomCropDecodeResize";
   const ResizedCropArguments a{std::move(size), scale, ratio, interpolation, max_attempts, rules};
   a.check(kName);
-  return random_op(kName, [a](const Tensor& x, PhiloxStream& random) {
-    if (x.ndim() != 1)  // decoded already: MindSpore takes that too
-      return each_image(kName, x, [&](const Tensor& image) {
-        const Extent e = extent_of(kName, image);
-        return a.finish(kName, crop(image, e, a.draw(e.h, e.w, random)));
-      });
-    UNDERTOW_CHECK(x.dtype() == DType::kUInt8, DataError, "{} takes the bytes of a file (uint8), got {}", kName,
-                   numpy_name_of(x.dtype()));
-    const Bytes file(static_cast<const std::uint8_t*>(x.data()), x.nbytes());
-    const auto [h, w] = image_size(kName, file);
-    UNDERTOW_CHECK(h > 0 && w > 0, DataError, "{}: an image without pixels", kName);
-    return a.finish(kName, decode(kName, file, ImageReadMode::kColor, a.draw(h, w, random)));
+  const Op images = work_op(kName, [a](Work& w, PhiloxStream& random) { a.run(kName, w, random); });
+  return lazy_op(kName, 1, [images](LazyRow& row, const RowContext& context) {
+    // What is decoded already is taken too, as MindSpore does.
+    for (std::size_t c = 0; c < row.size(); ++c)
+      if (row.shape(c).rank() == 1) row.set(c, Work::of_file(kName, row.column(c)));
+    images->extend(row, context);
   });
 }
 
 Op Resize(Size size, Inter interpolation, Rules rules) {
   check_size("Resize", size);
-  return image_op("Resize", [=](const Tensor& x, const Extent& e) {
-    const auto [h, w] = resized(e, size);
-    return resize("Resize", x, h, w, interpolation, rules);
+  return work_op("Resize", [=](Work& work, PhiloxStream&) {
+    const auto [h, w] = resized(work.extent(), size);
+    work.resize("Resize", {h, w, interpolation, rules});
   });
 }
 
 Op RandomResize(Size size, Rules rules) {
   check_size("RandomResize", size);
-  return random_image_op("RandomResize", [=](const Tensor& x, const Extent& e, PhiloxStream& random) {
+  return work_op("RandomResize", [=](Work& work, PhiloxStream& random) {
     static constexpr Inter kAll[] = {Inter::kLinear, Inter::kNearest, Inter::kCubic, Inter::kArea};
-    const auto [h, w] = resized(e, size);
-    return resize("RandomResize", x, h, w, kAll[random.below(rules == Rules::kArray ? 4 : 3)], rules);
+    const auto [h, w] = resized(work.extent(), size);
+    work.resize("RandomResize", {h, w, kAll[random.below(rules == Rules::kArray ? 4 : 3)], rules});
   });
 }
 
@@ -166,19 +154,13 @@ Op Crop(std::pair<std::int64_t, std::int64_t> coordinates, Size size) {
   const Rect r{coordinates.first, coordinates.second, square(size).first, square(size).second};
   UNDERTOW_CHECK(r.top >= 0 && r.left >= 0, ValueError, "Crop: coordinates must not be negative, got ({}, {})", r.top,
                  r.left);
-  return image_op("Crop", [r](const Tensor& x, const Extent& e) {
-    UNDERTOW_CHECK(r.top + r.height <= e.h && r.left + r.width <= e.w, DataError,
-                   "Crop: the window from ({}, {}) of {} x {} is not within the image of shape {}", r.top, r.left,
-                   r.height, r.width, x.shape().str());
-    return crop(x, e, r);
-  });
+  return work_op("Crop", [r](Work& w, PhiloxStream&) { crop("Crop", w, r); });
 }
 
 Op CenterCrop(Size size) {
   check_size("CenterCrop", size);
   const auto [h, w] = square(size);
-  return image_op("CenterCrop",
-                  [h, w](const Tensor& x, const Extent& e) { return centre_crop("CenterCrop", x, e, h, w); });
+  return work_op("CenterCrop", [h, w](Work& work, PhiloxStream&) { centre_crop("CenterCrop", work, h, w); });
 }
 
 Op ResizedCrop(std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width, Size size,
@@ -189,11 +171,9 @@ Op ResizedCrop(std::int64_t top, std::int64_t left, std::int64_t height, std::in
       "ResizedCrop: top and left must not be negative, height and width must be positive; got {}, {}, {}, {}", top,
       left, height, width);
   const Rect r{top, left, height, width};
-  return image_op("ResizedCrop", [=](const Tensor& x, const Extent& e) {
-    UNDERTOW_CHECK(r.top + r.height <= e.h && r.left + r.width <= e.w, DataError,
-                   "ResizedCrop: the window from ({}, {}) of {} x {} is not within the image of shape {}", r.top,
-                   r.left, r.height, r.width, x.shape().str());
-    return resize("ResizedCrop", crop(x, e, r), square(size).first, square(size).second, interpolation, rules);
+  return work_op("ResizedCrop", [=](Work& w, PhiloxStream&) {
+    crop("ResizedCrop", w, r);
+    w.resize("ResizedCrop", {square(size).first, square(size).second, interpolation, rules});
   });
 }
 
@@ -202,16 +182,14 @@ Op RandomCrop(Size size, Size padding, bool pad_if_needed, Fill fill_value, Bord
   check_fill("RandomCrop", fill_value);
   const Padding p = padding_of("RandomCrop", padding);
   const auto [h, w] = square(size);
-  return random_image_op("RandomCrop", [=](Tensor x, Extent e, PhiloxStream& random) {
-    const auto grow = [&](std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom) {
-      if (left + top + right + bottom == 0) return;
-      x = pad("RandomCrop", x, e, left, top, right, bottom, fill_value, padding_mode);
-      e = e.sized(e.h + top + bottom, e.w + left + right);
-    };
-    grow(p[0], p[1], p[2], p[3]);
+  return work_op("RandomCrop", [=](Work& work, PhiloxStream& random) {
+    work.extent();
+    pad("RandomCrop", work, p, fill_value, padding_mode);
+    Extent e = work.extent();
     if (pad_if_needed) {
       const std::int64_t dh = std::max<std::int64_t>(h - e.h, 0), dw = std::max<std::int64_t>(w - e.w, 0);
-      grow(dw, dh, dw, dh);
+      pad("RandomCrop", work, {dw, dh, dw, dh}, fill_value, padding_mode);
+      e = work.extent();
     }
     UNDERTOW_CHECK(
         h <= e.h && w <= e.w, DataError,
@@ -220,7 +198,7 @@ Op RandomCrop(Size size, Size padding, bool pad_if_needed, Fill fill_value, Bord
         h, w, e.h, e.w);
     const auto top = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(e.h - h + 1)));
     const auto left = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(e.w - w + 1)));
-    return crop(x, e, {top, left, h, w});
+    work.crop({top, left, h, w});
   });
 }
 
@@ -228,19 +206,14 @@ Op RandomResizedCrop(Size size, Range scale, Range ratio, Inter interpolation, s
   static constexpr auto kName = "RandomResizedCrop";
   const ResizedCropArguments a{std::move(size), scale, ratio, interpolation, max_attempts, rules};
   a.check(kName);
-  return random_image_op(kName, [a](const Tensor& x, const Extent& e, PhiloxStream& random) {
-    UNDERTOW_CHECK(e.h > 0 && e.w > 0, DataError, "{}: an image without pixels, shape {}", kName, x.shape().str());
-    return a.finish(kName, crop(x, e, a.draw(e.h, e.w, random)));
-  });
+  return work_op(kName, [a](Work& w, PhiloxStream& random) { a.run(kName, w, random); });
 }
 
 Op Pad(Size padding, Fill fill_value, Border padding_mode) {
   UNDERTOW_CHECK(!padding.empty(), ValueError, "Pad: padding must be one, two or four numbers, got none");
   const Padding p = padding_of("Pad", padding);
   check_fill("Pad", fill_value);
-  return image_op("Pad", [=](const Tensor& x, const Extent& e) {
-    return pad("Pad", x, e, p[0], p[1], p[2], p[3], fill_value, padding_mode);
-  });
+  return work_op("Pad", [=](Work& w, PhiloxStream&) { pad("Pad", w, p, fill_value, padding_mode); });
 }
 
 Op PadToSize(Size size, Size offset, Fill fill_value, Border padding_mode) {
@@ -250,28 +223,29 @@ Op PadToSize(Size size, Size offset, Fill fill_value, Border padding_mode) {
   for (const auto o : offset)
     UNDERTOW_CHECK(o >= 0, ValueError, "PadToSize: offset must not be negative, got {}", offset);
   const auto [h, w] = square(size);
-  return image_op("PadToSize", [=](const Tensor& x, const Extent& e) {
+  return work_op("PadToSize", [=](Work& work, PhiloxStream&) {
+    const Extent e = work.extent();
     UNDERTOW_CHECK(e.h <= h && e.w <= w, DataError, "PadToSize: the image of shape {} is larger than {} x {}",
-                   x.shape().str(), h, w);
+                   e.shape().str(), h, w);
     const std::int64_t top = offset.empty() ? (h - e.h) / 2 : offset.front();
     const std::int64_t left = offset.empty() ? (w - e.w) / 2 : offset.back();
     UNDERTOW_CHECK(top + e.h <= h && left + e.w <= w, DataError,
-                   "PadToSize: the image of shape {} at ({}, {}) is not within {} x {}", x.shape().str(), top, left, h,
+                   "PadToSize: the image of shape {} at ({}, {}) is not within {} x {}", e.shape().str(), top, left, h,
                    w);
-    return pad("PadToSize", x, e, left, top, w - e.w - left, h - e.h - top, fill_value, padding_mode);
+    pad("PadToSize", work, {left, top, w - e.w - left, h - e.h - top}, fill_value, padding_mode);
   });
 }
 
 namespace {
 
 Op flip_op(const char* name, bool horizontal) {
-  return image_op(name, [horizontal](const Tensor& x, const Extent& e) { return flip(x, e, horizontal); });
+  return work_op(name, [horizontal](Work& w, PhiloxStream&) { w.flip(horizontal); });
 }
 
 Op random_flip_op(const char* name, bool horizontal, double prob) {
   check_prob(name, prob);
-  return random_image_op(name, [=](const Tensor& x, const Extent& e, PhiloxStream& random) {
-    return random.uniform64() < prob ? flip(x, e, horizontal) : x;
+  return work_op(name, [=](Work& w, PhiloxStream& random) {
+    if (random.uniform64() < prob) w.flip(horizontal);
   });
 }
 
@@ -293,8 +267,7 @@ Op TenCrop(Size size, bool use_vertical_flip) {
   const auto [h, w] = square(size);
   return row_op("TenCrop", 1, [=](const Row& in, const RowContext&) {
     Row out = corners("TenCrop", in[0], h, w);
-    for (const Tensor& t : corners("TenCrop", flip(in[0], extent_of("TenCrop", in[0]), !use_vertical_flip), h, w))
-      out.push_back(t);
+    for (const Tensor& t : corners("TenCrop", flip(in[0], !use_vertical_flip), h, w)) out.push_back(t);
     return out;
   });
 }

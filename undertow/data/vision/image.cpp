@@ -106,37 +106,6 @@ Tensor pad(const char* op, const Tensor& x, const Extent& e, std::int64_t left, 
   return y;
 }
 
-Tensor flip(const Tensor& x, const Extent& e, bool horizontal) {
-  Tensor y(x.dtype(), x.shape());
-  if (x.nbytes() == 0) return y;
-  const std::size_t pixel = size_of(x.dtype()) * static_cast<std::size_t>(e.c);
-  const std::size_t row = pixel * static_cast<std::size_t>(e.w);
-  const auto* from = static_cast<const std::byte*>(x.data());
-  auto* out = static_cast<std::byte*>(y.data());
-  for (std::int64_t i = 0; i < e.h; ++i) {
-    const std::byte* in = from + static_cast<std::size_t>(horizontal ? i : e.h - 1 - i) * row;
-    std::byte* to = out + static_cast<std::size_t>(i) * row;
-    if (!horizontal) {
-      std::memcpy(to, in, row);
-      continue;
-    }
-    // Constant sizes become plain moves.
-    const auto reversed = [&]<std::size_t kPixel>() {
-      for (std::int64_t j = 0; j < e.w; ++j)
-        std::memcpy(to + static_cast<std::size_t>(j) * kPixel, in + static_cast<std::size_t>(e.w - 1 - j) * kPixel,
-                    kPixel);
-    };
-    if (pixel == 3) reversed.template operator()<3>();
-    else if (pixel == 1) reversed.template operator()<1>();
-    else if (pixel == 12) reversed.template operator()<12>();
-    else
-      for (std::int64_t j = 0; j < e.w; ++j)
-        std::memcpy(to + static_cast<std::size_t>(j) * pixel, in + static_cast<std::size_t>(e.w - 1 - j) * pixel,
-                    pixel);
-  }
-  return y;
-}
-
 Tensor luma(const Tensor& rgb, const Extent& e, Rules rules) {
   Tensor y(DType::kUInt8, {e.h, e.w});
   const auto* in = static_cast<const std::uint8_t*>(rgb.data());

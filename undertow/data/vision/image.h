@@ -63,9 +63,7 @@ Tensor crop(const Tensor& x, const Extent& e, const Rect& r);
 /// With more pixels on each side.
 Tensor pad(const char* op, const Tensor& x, const Extent& e, std::int64_t left, std::int64_t top, std::int64_t right,
            std::int64_t bottom, const std::vector<double>& fill, Border border);
-Tensor flip(const Tensor& x, const Extent& e, bool horizontal);
-/// Resized to (h, w), same dtype. See Rules. Defined in resize.cpp.
-Tensor resize(const char* op, const Tensor& x, std::int64_t h, std::int64_t w, Inter inter, Rules rules);
+Tensor flip(const Tensor& x, bool horizontal);  ///< defined in work.cpp
 /// Rows of 3 bytes to luma. kArray: OpenCV's weights, kPillow: Pillow's; they differ by at most 1.
 Tensor luma(const Tensor& rgb, const Extent& e, Rules rules = Rules::kArray);
 

@@ -75,7 +75,7 @@ class Decoder {
   std::int64_t width() const { return info_.image_width; }
   void abort() { jpeg_abort_decompress(&info_); }
 
-  Tensor pixels(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
+  View<std::uint8_t> pixels(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
     header(op, file);
     UNDERTOW_CHECK(height() * width() <= (std::int64_t{1} << 28), DataError,
                    "{}: an image of {} x {} pixels is larger than the 2^28 pixels that are taken", op, height(),
@@ -93,12 +93,22 @@ class Decoder {
       throw DataError(fmt::format("{}: the window (top {}, left {}, {} x {}) is not within the image of {} x {}", op,
                                   r.top, r.left, r.height, r.width, h, w));
     }
-    Tensor y(DType::kUInt8, {r.height, r.width, four ? 4 : grey ? 1 : 3});
-    if (!read_rows(r, static_cast<std::uint8_t*>(y.data()))) fail(op, file);
-    if (!four) return y;
-    const Tensor rgb = from_cmyk(y, r, info_.saw_Adobe_marker);
-    if (!grey) return rgb;
-    return luma(rgb, {r.height, r.width, 3}).view({r.height, r.width, 1});
+    if (!start(r)) fail(op, file);
+    // Rows are read whole, from the first one that can be read; the window lies within them.
+    const auto components = static_cast<std::int64_t>(info_.output_components);
+    view_.c = components;
+    view_.stride = static_cast<std::int64_t>(info_.output_width) * components;
+    out_ = room_.of((r.top + r.height - first_row_) * view_.stride + 16);
+    if (!read_rows(r.top + r.height)) fail(op, file);
+    view_.data = out_ + (r.top - first_row_) * view_.stride + (r.left - first_column_) * components;
+    view_.h = r.height;
+    view_.w = r.width;
+    if (!four) return view_;
+    rgb_ = from_cmyk(view_, info_.saw_Adobe_marker);
+    const Extent e{r.height, r.width, 3};
+    if (grey) rgb_ = luma(rgb_, e);
+    const std::int64_t c = grey ? 1 : 3;
+    return {static_cast<const std::uint8_t*>(rgb_.data()), r.height, r.width, c, r.width * c};
   }
 
  private:
@@ -115,57 +125,65 @@ class Decoder {
     return true;
   }
 
-  bool read_rows(const Rect& r, std::uint8_t* out) {
-    // Read again after a longjmp only through members.
+  // After a longjmp only members are looked at.
+  bool start(const Rect& r) {
     if (setjmp(errors_.leave)) return false;
     jpeg_start_decompress(&info_);
-    const auto components = static_cast<std::size_t>(info_.output_components);
-    const bool part = r.width < width() || r.height < height();
-    JDIMENSION left = 0, span = info_.output_width;
-    if (part) {
-      // Smooth upsampling of chroma looks at the neighbours: with two columns more on each side, and starting on a row
-      // of whole blocks, every pixel of the window is what it is in the whole image.
-      // At least kLeast columns: the upsamplers are not made for one or two.
-      constexpr std::int64_t kLeast = 48;
-      const std::int64_t first = std::max<std::int64_t>(std::min(r.left - 2, width() - kLeast), 0);
-      const std::int64_t end = std::min(std::max(r.left + r.width + 2, first + kLeast), width());
-      left = static_cast<JDIMENSION>(first);
-      span = static_cast<JDIMENSION>(end - first);
-      if (span < info_.output_width) jpeg_crop_scanline(&info_, &left, &span);
-      const auto rows = static_cast<std::int64_t>(info_.max_v_samp_factor) * DCTSIZE;
-      const auto skip = static_cast<JDIMENSION>(std::max<std::int64_t>(r.top / rows - 1, 0) * rows);
-      if (skip > 0) jpeg_skip_scanlines(&info_, skip);
+    first_row_ = first_column_ = 0;
+    if (r.width == width() && r.height == height()) return true;
+    // Smooth upsampling of chroma looks at the neighbours: with two columns more on each side, and starting on a row of
+    // whole blocks, every pixel of the window is what it is in the whole image.
+    // At least kLeast columns: the upsamplers are not made for one or two.
+    constexpr std::int64_t kLeast = 48;
+    const std::int64_t first = std::max<std::int64_t>(std::min(r.left - 2, width() - kLeast), 0);
+    const std::int64_t end = std::min(std::max(r.left + r.width + 2, first + kLeast), width());
+    auto left = static_cast<JDIMENSION>(first), span = static_cast<JDIMENSION>(end - first);
+    if (span < info_.output_width) {
+      jpeg_crop_scanline(&info_, &left, &span);
+      first_column_ = left;
     }
-    line_.resize(static_cast<std::size_t>(info_.output_width) * components + 16);
-    const auto bytes = static_cast<std::size_t>(r.width) * components;
-    const auto shift = static_cast<std::size_t>(r.left - left) * components;
-    while (info_.output_scanline < r.top + r.height) {
-      const std::int64_t y = static_cast<std::int64_t>(info_.output_scanline) - r.top;
-      // Straight into the result where the row is whole.
-      JSAMPROW row = y >= 0 && !part ? out + static_cast<std::size_t>(y) * bytes : line_.data();
-      jpeg_read_scanlines(&info_, &row, 1);
-      if (part && y >= 0) std::memcpy(out + static_cast<std::size_t>(y) * bytes, line_.data() + shift, bytes);
+    const auto rows = static_cast<std::int64_t>(info_.max_v_samp_factor) * DCTSIZE;
+    const auto skip = static_cast<JDIMENSION>(std::max<std::int64_t>(r.top / rows - 1, 0) * rows);
+    if (skip > 0) jpeg_skip_scanlines(&info_, skip);
+    first_row_ = info_.output_scanline;
+    return true;
+  }
+
+  bool read_rows(std::int64_t end) {
+    if (setjmp(errors_.leave)) return false;
+    constexpr int kRows = 4;  // as many as there are in a row group at most
+    while (info_.output_scanline < end) {
+      const std::int64_t at = info_.output_scanline, n = std::min<std::int64_t>(kRows, end - at);
+      JSAMPROW rows[kRows];
+      for (std::int64_t i = 0; i < n; ++i) rows[i] = out_ + (at + i - first_row_) * view_.stride;
+      jpeg_read_scanlines(&info_, rows, static_cast<JDIMENSION>(n));
     }
     jpeg_abort_decompress(&info_);  // the rows below cost nothing
     return true;
   }
 
-  static Tensor from_cmyk(const Tensor& cmyk, const Rect& r, bool inverted) {
-    Tensor y(DType::kUInt8, {r.height, r.width, 3});
-    const auto* in = static_cast<const std::uint8_t*>(cmyk.data());
+  static Tensor from_cmyk(const View<std::uint8_t>& cmyk, bool inverted) {
+    Tensor y(DType::kUInt8, {cmyk.h, cmyk.w, 3});
     auto* out = static_cast<std::uint8_t*>(y.data());
-    for (std::int64_t i = 0; i < r.height * r.width; ++i, in += 4)
-      for (int k = 0; k < 3; ++k) {
-        // Adobe stores 255 - ink.
-        const int ink = inverted ? in[k] : 255 - in[k], black = inverted ? in[3] : 255 - in[3];
-        *out++ = static_cast<std::uint8_t>((ink * black + 127) / 255);
-      }
+    for (std::int64_t row = 0; row < cmyk.h; ++row) {
+      const std::uint8_t* in = cmyk.row(row);
+      for (std::int64_t i = 0; i < cmyk.w; ++i, in += 4)
+        for (int k = 0; k < 3; ++k) {
+          // Adobe stores 255 - ink.
+          const int ink = inverted ? in[k] : 255 - in[k], black = inverted ? in[3] : 255 - in[3];
+          *out++ = static_cast<std::uint8_t>((ink * black + 127) / 255);
+        }
+    }
     return y;
   }
 
   ErrorManager errors_{};
   jpeg_decompress_struct info_{};
-  std::vector<std::uint8_t> line_;
+  Room<std::uint8_t> room_;
+  std::uint8_t* out_ = nullptr;
+  View<std::uint8_t> view_;
+  std::int64_t first_row_ = 0, first_column_ = 0;  // of what is decoded
+  Tensor rgb_;
 };
 
 struct Encoder {
@@ -201,9 +219,28 @@ struct Encoder {
   }
 };
 
+/// Height and width in the first frame header, where all segments before it are in order.
+std::optional<std::pair<std::int64_t, std::int64_t>> frame_size(Bytes f) {
+  for (std::size_t at = 2; at + 9 < f.size() && f[at] == 0xff;) {
+    const int marker = f[at + 1];
+    const std::size_t length = std::size_t{f[at + 2]} << 8 | f[at + 3];
+    const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    if (frame) {
+      const std::int64_t h = f[at + 5] << 8 | f[at + 6], w = f[at + 7] << 8 | f[at + 8];
+      if (h > 0 && w > 0) return std::pair{h, w};
+      return std::nullopt;
+    }
+    if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda) || length < 2) return std::nullopt;
+    at += 2 + length;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::pair<std::int64_t, std::int64_t> jpeg_size(const char* op, Bytes file) {
+  // The frame's header tells; libjpeg reads the others in vain, and says what is wrong where there is none.
+  if (const auto size = frame_size(file)) return *size;
   Decoder& d = Decoder::of_thread();
   d.header(op, file);
   const std::pair size{d.height(), d.width()};
@@ -211,7 +248,7 @@ std::pair<std::int64_t, std::int64_t> jpeg_size(const char* op, Bytes file) {
   return size;
 }
 
-Tensor decode_jpeg(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
+View<std::uint8_t> decode_jpeg(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
   return Decoder::of_thread().pixels(op, file, mode, window);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "undertow/data/vision/arguments.h"
+#include "undertow/data/vision/work.h"
 
 namespace undertow::data::vision {
 namespace {
@@ -14,92 +15,34 @@ void check_moments(const char* op, const std::vector<double>& mean, const std::v
   for (const double s : std) UNDERTOW_CHECK(s > 0, ValueError, "{}: std must be positive, got {}", op, s);
 }
 
-/// (x - mean) / std per channel. The moments are repeated along a row, so that one loop without branches does it.
 struct Moments {
   std::vector<float> mean, std;
   bool is_hwc;
 
   Moments(const std::vector<double>& m, const std::vector<double>& s, bool hwc)
       : mean(m.begin(), m.end()), std(s.begin(), s.end()), is_hwc(hwc) {}
-
-  std::int64_t channels(const char* op, const Tensor& x) const {
-    UNDERTOW_CHECK(x.ndim() == 2 || x.ndim() == 3, DataError, "{} takes images of 2 or 3 dimensions, got shape {}", op,
-                   x.shape().str());
-    const std::int64_t c = x.ndim() == 2 ? 1 : x.shape(is_hwc ? 2 : 0);
-    const auto given = static_cast<std::int64_t>(mean.size());
-    UNDERTOW_CHECK(given == 1 || given == c, DataError, "{} has {} means for an image of {} channels (shape {}, {})",
-                   op, given, c, x.shape().str(), is_hwc ? "HWC" : "CHW");
-    return c;
-  }
-
-  Tensor apply(const char* op, const Tensor& x) const {
-    const std::int64_t c = channels(op, x);
-    Tensor y(DType::kFloat32, x.shape());
-    if (x.size() == 0) return y;
-    const bool planes = x.ndim() == 3 && !is_hwc;
-    const std::int64_t rows = planes ? c : x.shape(0), row = x.size() / rows;
-    std::vector<float> m(static_cast<std::size_t>(planes ? 1 : row)), s(m.size());
-    dispatch(x.dtype(), [&](auto tag) {
-      using T = decltype(tag);
-      const T* in = static_cast<const T*>(x.data());
-      float* out = static_cast<float*>(y.data());
-      for (std::int64_t i = 0; i < rows; ++i, in += row, out += row) {
-        if (planes) {
-          const auto k = static_cast<std::size_t>(mean.size() == 1 ? 0 : i);
-          const float mk = mean[k], sk = std[k];
-          for (std::int64_t j = 0; j < row; ++j) out[j] = (static_cast<float>(in[j]) - mk) / sk;
-          continue;
-        }
-        if (i == 0)
-          for (std::size_t j = 0; j < m.size(); ++j) {
-            const std::size_t k = mean.size() == 1 ? 0 : j % mean.size();
-            m[j] = mean[k];
-            s[j] = std[k];
-          }
-        const float *mp = m.data(), *sp = s.data();
-        for (std::int64_t j = 0; j < row; ++j) out[j] = (static_cast<float>(in[j]) - mp[j]) / sp[j];
-      }
-    });
-    return y;
-  }
+  void apply(const char* op, Work& w) const { w.normalize(op, mean, std, is_hwc); }
 };
-
-template <typename T, typename U, typename F>
-void to_planes(const T* in, std::int64_t plane, std::int64_t c, U* out, F f) {
-  if (c == 3) {
-    U *r = out, *g = out + plane, *b = out + 2 * plane;
-    for (std::int64_t i = 0; i < plane; ++i) {
-      r[i] = f(in[3 * i]);
-      g[i] = f(in[3 * i + 1]);
-      b[i] = f(in[3 * i + 2]);
-    }
-    return;
-  }
-  for (std::int64_t k = 0; k < c; ++k)
-    for (std::int64_t i = 0; i < plane; ++i) *out++ = f(in[i * c + k]);
-}
 
 }  // namespace
 
 Op Rescale(double rescale, double shift) {
-  return column_op("Rescale", [a = static_cast<float>(rescale), b = static_cast<float>(shift)](const Tensor& x) {
-    Tensor y(DType::kFloat32, x.shape());
-    float* out = static_cast<float*>(y.data());
-    dispatch(x.dtype(), [&](auto tag) {
-      using T = decltype(tag);
-      const T* in = static_cast<const T*>(x.data());
-      for (std::int64_t i = 0, n = x.size(); i < n; ++i) out[i] = static_cast<float>(in[i]) * a + b;
-    });
-    return y;
-  });
+  return lazy_op(
+      "Rescale", 1, [a = static_cast<float>(rescale), b = static_cast<float>(shift)](LazyRow& row, const RowContext&) {
+        for (std::size_t c = 0; c < row.size(); ++c) {
+          if (const int n = row.shape(c).rank(); n == 2 || n == 3) {
+            Work::on("Rescale", row, c).scale(a, b);
+            continue;
+          }
+          const Tensor x = row.column(c);  // numbers of any shape: as one row
+          row.set(c, work_on("Rescale", x.view({1, x.size()}), [&](Work& w) { w.scale(a, b); }).view(x.shape()));
+        }
+      });
 }
 
 Op Normalize(std::vector<double> mean, std::vector<double> std, bool is_hwc) {
   check_moments("Normalize", mean, std);
-  return column_op("Normalize", [m = Moments(mean, std, is_hwc)](const Tensor& x) {
-    return x.ndim() <= 3 ? m.apply("Normalize", x)
-                         : each_image("Normalize", x, [&](const Tensor& image) { return m.apply("Normalize", image); });
-  });
+  return work_op("Normalize", [m = Moments(mean, std, is_hwc)](Work& w, PhiloxStream&) { m.apply("Normalize", w); });
 }
 
 Op NormalizePad(std::vector<double> mean, std::vector<double> std, DType dtype, bool is_hwc) {
@@ -109,7 +52,7 @@ Op NormalizePad(std::vector<double> mean, std::vector<double> std, DType dtype, 
   return column_op("NormalizePad", [m = Moments(mean, std, is_hwc), dtype, is_hwc](const Tensor& x) {
     UNDERTOW_CHECK(x.ndim() == 3, DataError, "NormalizePad takes images of 3 dimensions, got shape {}",
                    x.shape().str());
-    const Tensor y = m.apply("NormalizePad", x);
+    const Tensor y = work_on("NormalizePad", x, [&](Work& w) { m.apply("NormalizePad", w); });
     const std::int64_t c = x.shape(is_hwc ? 2 : 0);
     const Shape shape = is_hwc ? Shape{x.shape(0), x.shape(1), c + 1} : Shape{c + 1, x.shape(1), x.shape(2)};
     const Tensor z = Tensor::zeros(shape);
@@ -126,36 +69,21 @@ Op NormalizePad(std::vector<double> mean, std::vector<double> std, DType dtype, 
 }
 
 Op HWC2CHW() {
-  return column_op("HWC2CHW", [](const Tensor& x) {
-    if (x.ndim() == 2) return x;
-    UNDERTOW_CHECK(x.ndim() == 3, DataError, "HWC2CHW takes images of 2 or 3 dimensions, got shape {}",
-                   x.shape().str());
-    const std::int64_t plane = x.shape(0) * x.shape(1), c = x.shape(2);
-    const Shape shape{c, x.shape(0), x.shape(1)};
-    if (c == 1) return x.view(shape);
-    Tensor y(x.dtype(), shape);
-    dispatch(x.dtype(), [&](auto tag) {
-      using T = decltype(tag);
-      to_planes(static_cast<const T*>(x.data()), plane, c, static_cast<T*>(y.data()), [](T v) { return v; });
-    });
-    return y;
-  });
+  return work_op("HWC2CHW", [](Work& w, PhiloxStream&) { w.to_planes(); }, false);
 }
 
 Op ToTensor(DType output_type) {
-  return column_op("ToTensor", [output_type](const Tensor& x) {
-    const Extent e = extent_of("ToTensor", x);
-    Tensor y(DType::kFloat32, {e.c, e.h, e.w});
-    float* out = static_cast<float*>(y.data());
-    dispatch(x.dtype(), [&](auto tag) {
-      using T = decltype(tag);
-      // 16-bit samples span 0..65535; everything else is taken to span 0..255, as MindSpore does.
-      const float span = std::is_same_v<T, std::uint16_t> ? 65535.f : 255.f;
-      to_planes(static_cast<const T*>(x.data()), e.h * e.w, e.c, out,
-                [span](T v) { return static_cast<float>(v) / span; });
-    });
-    return output_type == DType::kFloat32 ? y : y.to(output_type);
-  });
+  return work_op(
+      "ToTensor",
+      [output_type](Work& w, PhiloxStream&) {
+        // 16-bit samples span 0..65535; everything else is taken to span 0..255, as MindSpore does.
+        const float span = w.dtype() == DType::kUInt16 ? 65535.f : 255.f;
+        w.extent();
+        w.normalize("ToTensor", {0}, {span}, true);
+        w.to_planes(true);
+        w.cast(output_type);
+      },
+      false);
 }
 
 Op LinearTransformation(const Tensor& matrix, const Tensor& mean) {
