@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/backend/cpu_util.h"
+#include "undertow/ops/channel_blocks.h"
 
 namespace undertow::test {
 namespace {
@@ -39,6 +40,7 @@ ir::Attrs attrs_of(const Conv& c, const char* layout) {
           {"layout", std::string(layout)}};
 }
 Shape image(const char* layout, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+  if (const std::int64_t block = ops::channel_block(layout)) return ops::with_blocks({n, c, h, w}, block);
   return std::string_view(layout) == "NHWC" ? Shape{n, h, w, c} : Shape{n, c, h, w};
 }
 
@@ -62,7 +64,7 @@ Nodes nodes_of(const Conv& c, const char* layout, DType dtype) {
 std::string text(std::size_t i, const char* layout) { return "convolution " + std::to_string(i) + " " + layout; }
 
 class CpuConv : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Layouts, CpuConv, testing::Values("NCHW", "NHWC"));
+INSTANTIATE_TEST_SUITE_P(Layouts, CpuConv, testing::Values("NCHW", "NHWC", "NCHW8c"));
 
 TEST_P(CpuConv, EveryCandidateAgreesWithTheReference) {
   int small = 0, library = 0;

@@ -17,8 +17,8 @@ namespace undertow::backend {
 
 /// What the compiler may ask of a device. Passes see this, never the backend.
 struct Caps {
-  bool fuse = false;           // accepts nodes that carry a LoopNest
-  bool channels_last = false;  // convolutions and pooling want NHWC inside
+  bool fuse = false;      // accepts nodes that carry a LoopNest
+  int channel_block = 0;  // convolutions want activations as [N, C/b, H, W, b]; 0: NCHW (transforms/layout.h)
   DType half = DType::kBFloat16;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and its two gradients. `layout` says where the channels are; users see NCHW, the layout pass may choose.
+// Convolution and its two gradients. `layout` says where the channels are; users see NCHW, the layout pass chooses.
 #include "undertow/base/check.h"
+#include "undertow/ops/channel_blocks.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
 #include "undertow/ops/reference/reference.h"
@@ -16,9 +17,10 @@ using Types = std::span<const ir::TensorType>;
 
 namespace {
 
-/// 2 or 3 spatial dimensions; only two know the NHWC layout.
+/// 2 or 3 spatial dimensions; only two know layouts other than NCHW.
 std::vector<ir::TensorType> infer_conv(Types in, const Attrs& a, int spatial) {
-  const Shape &x = in[0].shape, &w = in[1].shape;
+  const std::int64_t block = channel_block(a.text("layout"));
+  const Shape x = block ? without_blocks(in[0].shape) : in[0].shape, &w = in[1].shape;
   UNDERTOW_CHECK(x.rank() == spatial + 2 && w.rank() == spatial + 2, ShapeError,
                  "input and weight need {} dimensions, got {} and {}", spatial + 2, x.str(), w.str());
   UNDERTOW_CHECK(in[0].dtype == in[1].dtype, TypeError, "dtypes {} and {} differ", name_of(in[0].dtype),
@@ -40,7 +42,7 @@ std::vector<ir::TensorType> infer_conv(Types in, const Attrs& a, int spatial) {
                    window, padded, x.str());
     y[first + axis] = (padded - window) / strides[i] + 1;
   }
-  return {{in[0].dtype, y}};
+  return {{in[0].dtype, block ? with_blocks(y, block) : y}};
 }
 
 Attrs with(const Attrs& attrs, const char* name, const Shape& shape) {

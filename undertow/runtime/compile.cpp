@@ -35,7 +35,7 @@ CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, bool has
   for (auto& i : graph_.inputs) i.captured = {};  // tensors belong to the trace, not to the program
   for (auto& s : graph_.states) s.parameter = {};
   copy_leaf_outputs(graph_);
-  transforms::optimize(graph_, {.fuse = device_.caps().fuse});
+  transforms::optimize(graph_, {.fuse = device_.caps().fuse, .channel_block = device_.caps().channel_block});
 
   program_.kernels = lower(graph_, device_, origins_);
   transforms::PlanInput input;

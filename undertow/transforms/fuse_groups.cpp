@@ -27,17 +27,6 @@ std::int64_t product(const std::vector<std::int64_t>& v) {
   return n;
 }
 
-bool expr_uses_index(const Graph& g, const Node& node) {
-  if (!node.op->expr) return false;
-  ir::ExprBuilder b;
-  std::vector<ir::Scalar> in;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i)
-    in.push_back(b.input(static_cast<int>(i), g.type(node.inputs[i]).dtype));
-  b.result(node.op->expr(b, in, node.attrs));
-  const ir::Expr e = b.take();
-  return std::any_of(e.insts.begin(), e.insts.end(), [](const auto& i) { return i.op == ir::Opcode::kIndex; });
-}
-
 class Builder {
  public:
   explicit Builder(const Graph& g) : g_(g) {}
@@ -412,6 +401,17 @@ ir::Access read_through(const Graph& g, const Grouping& groups, ValueId v, Value
   }
   *source = deeper;
   return c;
+}
+
+bool expr_uses_index(const Graph& g, const Node& node) {
+  if (!node.op->expr) return false;
+  ir::ExprBuilder b;
+  std::vector<ir::Scalar> in;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    in.push_back(b.input(static_cast<int>(i), g.type(node.inputs[i]).dtype));
+  b.result(node.op->expr(b, in, node.attrs));
+  const ir::Expr e = b.take();
+  return std::any_of(e.insts.begin(), e.insts.end(), [](const auto& i) { return i.op == ir::Opcode::kIndex; });
 }
 
 Grouping make_groups(const Graph& graph) { return Builder(graph).run(); }

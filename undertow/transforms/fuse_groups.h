@@ -43,6 +43,9 @@ struct Grouping {
   }
 };
 
+/// Whether the expression of an elementwise node reads the number of the element.
+bool expr_uses_index(const ir::Graph& graph, const ir::Node& node);
+
 Grouping make_groups(const ir::Graph& graph);
 
 /// Composes the movement nodes above `v`: offset and strides of v's axes in the memory of `*source`, the deepest value

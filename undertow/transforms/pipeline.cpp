@@ -8,6 +8,7 @@
 
 #include "undertow/transforms/commit.h"
 #include "undertow/transforms/fuse.h"
+#include "undertow/transforms/layout.h"
 #include "undertow/transforms/simplify.h"
 #include "undertow/transforms/small_matmul.h"
 #include "undertow/transforms/split_reductions.h"
@@ -35,6 +36,8 @@ void optimize(ir::Graph& graph, const Target& target) {
   // The trace already holds forward, backward and update: gradients are taken while it is recorded (transforms/grad).
   run("trace", graph, [](ir::Graph&) {});
   run("simplify", graph, simplify);
+  if (target.channel_block > 0)
+    run("layout", graph, [&](ir::Graph& g) { layout(g, target.channel_block), simplify(g); });
   if (target.fuse) {
     run("small_matmul", graph, small_matmul);
     run("split_reductions", graph, split_reductions);

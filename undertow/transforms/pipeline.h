@@ -9,6 +9,7 @@ namespace undertow::transforms {
 /// What the device can do, as far as passes care.
 struct Target {
   bool fuse = false;
+  std::int64_t channel_block = 0;  // activations of convolutions lie in blocks of so many channels; 0: they stay NCHW
 };
 
 /// Turns a traced step (forward, backward, optimizer) into the graph that kernels are made for. UNDERTOW_DUMP=<pass>

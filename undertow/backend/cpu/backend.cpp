@@ -9,6 +9,7 @@
 #include "undertow/backend/host/launch.h"
 #include "undertow/base/check.h"
 #include "undertow/codegen/codegen.h"
+#include "undertow/codegen/isa.h"
 
 namespace undertow::backend {
 namespace {
@@ -108,7 +109,8 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  Caps caps_{.fuse = true, .channels_last = false, .half = DType::kBFloat16};
+  // The registers' width in float32: oneDNN's own blocked formats (measured: docs/decisions/0008-layout.md).
+  Caps caps_{.fuse = true, .channel_block = codegen::host_isa().avx512 ? 16 : 8, .half = DType::kBFloat16};
 };
 
 }  // namespace

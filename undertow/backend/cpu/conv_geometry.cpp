@@ -2,6 +2,7 @@
 #include "undertow/backend/cpu/conv_geometry.h"
 
 #include "undertow/base/check.h"
+#include "undertow/ops/channel_blocks.h"
 
 namespace undertow::backend::cpu {
 namespace {
@@ -18,6 +19,7 @@ void set_window(ConvGeometry& g, const NodeView& node) {
   g.sh = s[0], g.sw = s[1];
   g.top = p[0], g.bottom = p[1], g.left = p[2], g.right = p[3];
   g.nhwc = node.text("layout") == "NHWC";
+  g.block = ops::channel_block(node.text("layout"));
 }
 
 }  // namespace
@@ -25,7 +27,8 @@ void set_window(ConvGeometry& g, const NodeView& node) {
 ConvGeometry conv_geometry(const NodeView& node, const Shape& x, const Shape& w, const Shape& y) {
   ConvGeometry g{};
   set_window(g, node);
-  set_extents(g, x, y);
+  if (g.block) set_extents(g, ops::without_blocks(x), ops::without_blocks(y));
+  else set_extents(g, x, y);
   g.kh = w[2], g.kw = w[3];
   const auto& d = node.ints("dilations");
   g.dh = d[0], g.dw = d[1];

@@ -16,6 +16,7 @@ struct ConvGeometry {
   std::int64_t top, bottom, left, right;
   std::int64_t groups;
   bool nhwc;
+  std::int64_t block;  // channels of a block (ops/channel_blocks.h); 0: plain
 
   std::int64_t group_c() const { return c / groups; }
   std::int64_t group_o() const { return o / groups; }

@@ -279,7 +279,7 @@ struct WeightGrad {
 std::string refuses(const NodeView& node, const ConvGeometry& g) {
   for (const auto& t : node.in)
     if (t.dtype != DType::kFloat32) return "float32 only";
-  if (g.nhwc) return "NCHW only";
+  if (g.nhwc || g.block) return "NCHW only";
   if (g.sh != 1 || g.sw != 1) return "stride 1 only";
   if (g.top < 0 || g.left < 0 || g.bottom < 0 || g.right < 0) return "negative padding";
   // Beyond these the library's blocked kernels are faster (measured); the offsets are also kept in 32 bits.

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "undertow/ops/channel_blocks.h"
 #include "undertow/ops/reference/detail.h"
 #include "undertow/ops/reference/reference.h"
 
 namespace undertow::ops::reference {
 namespace {
 
-/// Sizes and strides of a tensor of 2 or 3 spatial dimensions, the former with a depth of 1.
+/// Sizes and strides of a tensor of 2 or 3 spatial dimensions, the former with a depth of 1. Channel c is channel
+/// c % block of block c / block.
 struct Volume {
-  std::int64_t n, c, size[3], sn, sc, stride[3];
+  std::int64_t n, c, size[3], sn, sc, stride[3], block = 1, s_block = 1;
   Volume(const Shape& s, const ir::Attrs& attrs) {
+    if (channel_block(attrs.text("layout")) && s.rank() == 5) {
+      const auto strides = contiguous_strides(s);
+      block = s[4], n = s[0], c = s[1] * block;
+      sn = strides[0], s_block = strides[4], sc = strides[1];
+      size[0] = 1, size[1] = s[2], size[2] = s[3];
+      stride[0] = 0, stride[1] = strides[2], stride[2] = strides[3];
+      return;
+    }
     const int spatial = s.rank() - 2;
     const bool last = attrs.text("layout") == "NHWC";
     const auto strides = contiguous_strides(s);
@@ -21,7 +31,7 @@ struct Volume {
     }
   }
   std::int64_t at(std::int64_t in, std::int64_t ic, const std::int64_t* p) const {
-    return in * sn + ic * sc + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2];
+    return in * sn + ic / block * sc + ic % block * s_block + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2];
   }
 };
 
@@ -29,7 +39,7 @@ struct Volume {
 template <typename F>
 void for_each_product(const Shape& x_shape, const Shape& w_shape, const Shape& y_shape, const ir::Attrs& attrs, F&& f) {
   const Volume x(x_shape, attrs), y(y_shape, attrs);
-  const int spatial = x_shape.rank() - 2;
+  const int spatial = w_shape.rank() - 2;
   std::int64_t k[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
   for (int d = 0; d < spatial; ++d) {
     const auto i = static_cast<std::size_t>(d);
