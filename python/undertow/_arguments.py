@@ -8,30 +8,40 @@ import re
 import reprlib
 from dataclasses import dataclass
 
-_SIGNATURE = re.compile(r"\s*->.*", re.S)
+REQUIRED = object()
 
 
 @dataclass
-class _Parameter:
+class Parameter:
     name: str
     takes: str  # the annotation
-    optional: bool
+    default: object = REQUIRED
     keyword_only: bool = False
 
+    @property
+    def optional(self):
+        return self.default is not REQUIRED
 
-def _parameters(text):
-    """Of "def f(self, x: int, *, y: float | None = \\0) -> object"; and whether it takes any further ones."""
-    text = re.sub(r"\\(\d+)", r"_\1", _SIGNATURE.sub("", text))
+
+def parameters_of(signature):
+    """(parameters, whether it takes any further arguments, and further ones by name) of a bound function's form.
+
+    nanobind gives ("def f(self, x: int, *, y: float | None = \\0) -> object", doc, *defaults).
+    """
+    text, _, *defaults = signature
+    defaults = defaults[0] if defaults else ()
+    text = re.sub(r"\\(\d+)", r"_\1", re.sub(r"\s*->.*", "", text, flags=re.S))
     a = ast.parse(text + ": ...").body[0].args
+
+    def parameter(item, default, keyword_only=False):
+        takes = ast.unparse(item.annotation) if item.annotation else ""
+        value = REQUIRED if default is None else defaults[int(default.id[1:])]
+        return Parameter(item.arg, takes, value, keyword_only)
+
     names = [*a.posonlyargs, *a.args]
-    without = len(names) - len(a.defaults)
-
-    def takes(item):
-        return ast.unparse(item.annotation) if item.annotation else ""
-
-    result = [_Parameter(item.arg, takes(item), i >= without) for i, item in enumerate(names)]
-    result += [_Parameter(k.arg, takes(k), d is not None, True) for k, d in zip(a.kwonlyargs, a.kw_defaults)]
-    return result, bool(a.vararg), bool(a.kwarg)
+    found = map(parameter, names, [None] * (len(names) - len(a.defaults)) + a.defaults)
+    found = [*found, *(parameter(k, d, True) for k, d in zip(a.kwonlyargs, a.kw_defaults))]
+    return found, bool(a.vararg), bool(a.kwarg)
 
 
 def _alternatives(takes):
@@ -172,7 +182,7 @@ def _problem(parameters, more, more_named, args, kwargs):
 
 def explain(function, args, kwargs):
     """The text of the TypeError for a call that no form of the function takes; None where it cannot be told."""
-    forms = [_parameters(signature[0]) for signature in function.__nb_signature__]
+    forms = [parameters_of(signature) for signature in function.__nb_signature__]
     name = function.__name__
     if forms and forms[0][0] and forms[0][0][0].name == "self" and args:
         cls = type(args[0]).__name__

@@ -57,7 +57,7 @@ def required(function, skip):
     """The parameters without default of a function's only form."""
     if len(function.__nb_signature__) != 1:
         return []
-    parameters, _, _ = _arguments._parameters(function.__nb_signature__[0][0])
+    parameters, _, _ = _arguments.parameters_of(function.__nb_signature__[0])
     return [p for p in parameters[skip:] if not p.optional]
 
 

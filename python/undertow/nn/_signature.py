@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """inspect.signature for the constructors of cells in C++, which scripts ask for."""
 
-import ast
 import inspect
-import re
 import types
+
+from undertow._arguments import parameters_of
 
 
 class Init:
@@ -22,24 +22,20 @@ class Init:
 
     @property
     def __signature__(self):
-        # nanobind writes "def __init__(self, p: float | None = \\0)", with the defaults beside it.
-        text, _, *defaults = self._native.__nb_signature__[0]
-        defaults = defaults[0] if defaults else ()
-        text = re.sub(r"\\(\d+)", r"_\1", text)
-        parameters = ast.parse(re.sub(r"\s*->.*", "", text, flags=re.S) + ": ...").body[0].args
-        names = [*parameters.posonlyargs, *parameters.args]
-        without = len(names) - len(parameters.defaults)
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        result = []
-        for i, item in enumerate(names):
-            default = inspect.Parameter.empty
-            if i >= without:
-                default = defaults[int(parameters.defaults[i - without].id[1:])]
-            result.append(inspect.Parameter(item.arg, kind, default=default))
-        if parameters.vararg:
-            result.append(inspect.Parameter(parameters.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
-        if parameters.kwarg:
-            result.append(inspect.Parameter(parameters.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
+        found, more, more_named = parameters_of(self._native.__nb_signature__[0])
+        kinds = inspect.Parameter
+        result = [
+            kinds(
+                p.name,
+                kinds.KEYWORD_ONLY if p.keyword_only else kinds.POSITIONAL_OR_KEYWORD,
+                default=p.default if p.optional else kinds.empty,
+            )
+            for p in found
+        ]
+        if more:
+            result.append(kinds("args", kinds.VAR_POSITIONAL))
+        if more_named:
+            result.append(kinds("kwargs", kinds.VAR_KEYWORD))
         return inspect.Signature(result)
 
 
