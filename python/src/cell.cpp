@@ -397,9 +397,10 @@ void bind_cell(nb::module_& m) {
       "computes in `construct`. Attributes that are Parameters or Cells register themselves.");
   c.def(
       "__init__",
-      [](nb::pointer_and_handle<Cell> self, bool auto_prefix, nb::handle) {
+      // Scripts pass all sorts of things as auto_prefix; what is true counts.
+      [](nb::pointer_and_handle<Cell> self, nb::handle auto_prefix, nb::handle) {
         construct_cell<Cell>(self);
-        self.p->set_auto_prefix(auto_prefix);
+        self.p->set_auto_prefix(nb::cast<bool>(nb::bool_(nb::borrow(auto_prefix))));
       },
       "auto_prefix"_a = true, "flags"_a.none() = nb::none());
   c.def("construct", [](const Cell& self, const nb::args&, const nb::kwargs&) {

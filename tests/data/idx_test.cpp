@@ -82,7 +82,12 @@ TEST_F(Mnist, ReadsPlainAndGzipByContent) {
   EXPECT_EQ(FashionMnistDataset(dir_.string(), "test").get_dataset_size(), 5);
   const auto both = MnistDataset(dir_.string(), "all", {.shuffle = false});
   EXPECT_EQ(both.get_dataset_size(), 17);
-  EXPECT_EQ((*both.skip(12).begin())[0].data_as<std::uint8_t>()[0], 100);
+  EXPECT_EQ((*both.begin())[0].data_as<std::uint8_t>()[0], 100);  // those of the test set come first
+  EXPECT_EQ((*both.skip(5).begin())[0].data_as<std::uint8_t>()[783], 0);
+  fs::remove(dir_ / "t10k-images-idx3-ubyte.gz");
+  EXPECT_THAT(message<FileError>([&] { MnistDataset(dir_.string()); }), HasSubstr("t10k-images"));  // half a set
+  fs::remove(dir_ / "t10k-labels.idx1-ubyte");
+  EXPECT_EQ(MnistDataset(dir_.string()).get_dataset_size(), 12);  // what there is
 }
 
 TEST_F(Mnist, SaysWhatIsMissing) {  // C07

@@ -416,3 +416,12 @@ def test_parameter_writes_in_construct():
     assert net(ones(1)).item() == 3 and net.count.item() == 3
     compiled = ut.jit(lambda x: net(x))
     assert compiled(ones(1)).item() == 6 and compiled(ones(1)).item() == 9 and net.count.item() == 9
+
+
+def test_any_truth_value_as_auto_prefix():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__(Net)
+            self.layer = nn.Dense(2, 2)
+
+    assert [p.name for p in Net().get_parameters()] == ["layer.weight", "layer.bias"]

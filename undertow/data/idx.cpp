@@ -5,6 +5,7 @@
 // elements.
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -19,15 +20,26 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kSide = 28;
 
-/// The first of the usual spellings that exists.
-fs::path find_file(const fs::path& dir, const std::string& set, const std::string& what, int rank) {
+std::vector<std::string> spellings(const std::string& set, const std::string& what, int rank) {
   std::vector<std::string> names;
   for (const char separator : {'-', '.'})
     for (const char* ending : {"", ".gz"})
       names.push_back(fmt::format("{}-{}{}idx{}-ubyte{}", set, what, separator, rank, ending));
+  return names;
+}
+
+/// The first of the usual spellings that exists.
+fs::path find_file(const fs::path& dir, const std::string& set, const std::string& what, int rank) {
+  const std::vector<std::string> names = spellings(set, what, rank);
   for (const std::string& n : names)
     if (fs::is_regular_file(dir / n)) return dir / n;
   throw FileError(fmt::format("{} has none of the files {}", dir.string(), fmt::join(names, ", ")));
+}
+
+bool has_any(const fs::path& dir, const std::string& set) {
+  const auto exists = [&](const std::string& n) { return fs::is_regular_file(dir / n); };
+  return std::ranges::any_of(spellings(set, "images", 3), exists) ||
+         std::ranges::any_of(spellings(set, "labels", 1), exists);
 }
 
 /// Whole content; zlib tells gzip from plain by the first bytes.
@@ -91,9 +103,10 @@ std::shared_ptr<Source> load(const std::string& what, const std::string& dir, co
   UNDERTOW_CHECK(usage == "train" || usage == "test" || usage == "all", ValueError,
                  "{}: usage must be 'train', 'test' or 'all', got '{}'", what, usage);
   UNDERTOW_CHECK(fs::is_directory(dir), FileError, "{}: there is no folder '{}'", what, dir);
+  // "all" is what there is, test rows first as MindSpore has it.
   std::vector<std::string> sets;
-  if (usage != "test") sets.push_back("train");
-  if (usage != "train") sets.push_back("t10k");
+  if (usage != "train" && (usage == "test" || has_any(dir, "t10k"))) sets.push_back("t10k");
+  if (usage != "test" && (usage == "train" || has_any(dir, "train") || sets.empty())) sets.push_back("train");
   std::vector<std::pair<Idx, Idx>> files;
   std::int64_t rows = 0;
   for (const std::string& set : sets) {

@@ -176,7 +176,7 @@ class NumpySlicesDataset(Dataset):
 
 
 class _UsageDataset(Dataset):
-    """A folder with a set for training and one for tests; usage: None, 'train', 'test' or 'all'."""
+    """A folder with a set for training and one for tests; usage: 'train', 'test', or None or 'all' for what is there."""
 
     def __init__(
         self,
