@@ -451,3 +451,17 @@ def test_constexpr():
         return 2 * n
 
     assert double(4) == 8 and ut.jit(lambda x: x * double(3))(Tensor([1.0])).asnumpy() == 6
+
+
+def test_reductions_that_widen_take_large_tensors_in_parts():
+    """An eager sum of booleans must not hold all of them as int64."""
+    x = np.zeros((3, (1 << 23) + 5), bool)
+    x[1, ::3] = True
+    x[2] = True
+    t = Tensor(x)
+    for axis in (None, 0, 1):
+        same(ops.sum(t, axis), x.sum(axis), ut.int64)
+        same(ops.mean(t.astype(ut.int8), axis), x.mean(axis))
+        same(ops.all(t, axis), x.all(axis))
+        same(ops.any(t, axis), x.any(axis))
+    same(ops.sum(t, 1, keepdim=True), x.sum(1, keepdims=True))

@@ -100,6 +100,40 @@ TEST_P(Step, AnEqualGraphIsCompiledOnce) {
   EXPECT_GE(stats().program_hits, 2);
 }
 
+/// Short commands run on the calling thread once their steps are known to be tiny: nothing but the time may change.
+TEST_P(Step, ShortCommandsGiveTheSameBitsAndLookAfterSignals) {
+  const auto batch = [](int s, std::byte* x, std::byte* y) {
+    for (int i = 0; i < 4; ++i) {
+      reinterpret_cast<float*>(x)[i] = static_cast<float>((s * 7 + i * 3) % 5) - 2;
+      reinterpret_cast<float*>(y)[i] = static_cast<float>((s + i) % 3);
+    }
+  };
+  const std::vector<ColumnType> types{{"x", DType::kFloat32, {4, 1}}, {"y", DType::kFloat32, {4, 1}}};
+  std::vector<float> results;
+  for (const std::int64_t size : {1, 3, 63}) {
+    Line line;
+    Channel channel(types);
+    for (int s = 0; s < 64; ++s) {
+      ChannelSlot* slot = channel.acquire(s, types);
+      batch(s, slot->columns[0], slot->columns[1]);
+      channel.publish(slot);
+    }
+    CommandResult result;
+    for (std::int64_t done = 0; done < 63; done += size) run_command(line.step, channel, {.steps = size}, result);
+    // One batch is left, then the channel is empty: whoever waits is asked now and then, and may stop.
+    int asked = 0;
+    CommandOptions wait{.steps = 2};
+    wait.poll = [&](auto) {
+      if (++asked == 2) throw ValueError("enough");
+    };
+    EXPECT_THROW(run_command(line.step, channel, wait, result), ValueError);
+    EXPECT_EQ(line.step.steps_run, 64);
+    results.push_back(line.w.item<float>());
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
 TEST_P(Step, ACommandRunsFullAndShortBatches) {
   Line line;
   Channel channel({{"x", DType::kFloat32, {4, 1}}, {"y", DType::kFloat32, {4, 1}}});

@@ -39,6 +39,8 @@ class Kernel {
     (void)output, (void)input;
     return false;
   }
+  /// Runs on the calling thread alone, whatever it is.
+  virtual bool serial() const { return false; }
   /// Pointers of the node's inputs, then outputs, then scratch. The Instr's context lives as long as the kernel.
   virtual Instr bind(std::span<void* const> args) = 0;
   /// Drops the contexts of all Instrs that bind gave (eager execution, changed addresses). None of them may run again.
@@ -121,6 +123,8 @@ struct LaunchArgs {
   std::atomic<std::int64_t>* progress = nullptr;  // records written so far
   const std::atomic<bool>* stop = nullptr;        // honoured at the next step border
   bool stop_on_non_finite = false;                // a non-finite loss is an error found by the guard
+  bool borrowed_thread =
+      false;  // not the compute thread: its floating-point mode is put back, no team is opened for it
 };
 
 struct LaunchResult {
@@ -143,7 +147,7 @@ class Backend {
   /// The host's devices loop on the compute thread; a GPU may make conditional nodes of its graph from them.
   virtual std::unique_ptr<Kernel> make_control(const ir::Node& node, std::vector<RegionBody> bodies) = 0;
   /// Runs up to `args.steps` steps: pop a slot; compute; guard; commit; record. This is the sink: the host is not woken
-  /// in between. Called on the compute thread.
+  /// in between. Called on the compute thread, or for a few tiny steps on one that would only wait for it.
   virtual LaunchResult launch(Program& program, const LaunchArgs& args) = 0;
 };
 

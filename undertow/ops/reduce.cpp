@@ -107,6 +107,34 @@ Tensor reduce(const char* op, const Tensor& x, const Axes& axes, bool keep_dims)
   return drop_axes(call(op, {x}, {{"axes", axes}, {"keep_dims", true}}), axes, keep_dims);
 }
 
+constexpr std::int64_t kPart = std::int64_t{1} << 24;  // elements
+
+/// The sum of values(x) over `axes`, which are kept. `values` is elementwise and widens. Eagerly, where no loop nest
+/// computes both, a large tensor is taken in parts, so that the wide values of all of it never are in memory.
+template <typename F>
+Tensor sum_of(const Tensor& x, const Axes& axes, F&& values) {
+  if (axes.empty() || x.size() <= kPart || !x.is_concrete()) return reduce("reduce_sum", values(x), axes, true);
+  int d = 0;
+  while (x.shape(d) == 1) ++d;
+  const std::int64_t parts = std::min(x.shape(d), (x.size() + kPart - 1) / kPart);
+  std::vector<Tensor> sums;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    std::vector<std::int64_t> begin(x.shape().size(), 0), shape = x.shape().to_vector();
+    const auto axis = static_cast<std::size_t>(d);
+    begin[axis] = x.shape(d) * p / parts;
+    shape[axis] = x.shape(d) * (p + 1) / parts - begin[axis];
+    const std::vector<std::int64_t> steps(begin.size(), 1);
+    sums.push_back(sum_of(call("slice", {x}, {{"begin", begin}, {"steps", steps}, {"shape", shape}}), axes, values));
+  }
+  if (std::find(axes.begin(), axes.end(), d) == axes.end()) return concat(sums, d);
+  Tensor sum = sums[0];
+  for (std::size_t p = 1; p < sums.size(); ++p) sum = add(sum, sums[p]);
+  return sum;
+}
+
+/// Counts must not wrap.
+DType count_type(const Tensor& x) { return x.size() > INT32_MAX ? DType::kInt64 : DType::kInt32; }
+
 std::vector<ir::TensorType> infer_arg(Types in, const Attrs& a) {
   const auto axis = static_cast<int>(a.integer("axis"));
   UNDERTOW_CHECK(in[0].shape[axis] != 0, ValueError, "no position exists along axis {} of shape {}, which is empty",
@@ -145,8 +173,9 @@ void register_reduce(ir::OpSet& set) {
 }
 
 Tensor reduce_sum(const Tensor& x, Axes axes, bool keep_dims) {
-  const Tensor t = x.dtype() == DType::kBool ? cast(x, DType::kInt64) : x;
-  return reduce("reduce_sum", t, resolve(x, std::move(axes), "reduce_sum"), keep_dims);
+  axes = resolve(x, std::move(axes), "reduce_sum");
+  if (x.dtype() != DType::kBool) return reduce("reduce_sum", x, axes, keep_dims);
+  return drop_axes(sum_of(x, axes, [](const Tensor& t) { return cast(t, DType::kInt64); }), axes, keep_dims);
 }
 
 Tensor reduce_prod(const Tensor& x, Axes axes, bool keep_dims) {
@@ -162,10 +191,11 @@ Tensor reduce_min(const Tensor& x, Axes axes, bool keep_dims) {
 Tensor reduce_mean(const Tensor& x, Axes axes, bool keep_dims) {
   axes = resolve(x, std::move(axes), "reduce_mean");
   const DType out = is_floating(x.dtype()) ? x.dtype() : DType::kFloat32;
-  Tensor t = cast(x, compute_type(out));  // a half mean is summed and divided in float32
   double n = 1;
   for (const auto a : axes) n *= static_cast<double>(x.shape(static_cast<int>(a)));
-  const Tensor mean = div(reduce("reduce_sum", t, axes, true), n);  // no elements: 0 / 0 = NaN, as NumPy
+  // A half mean is summed and divided in float32.
+  const Tensor sum = sum_of(x, axes, [&](const Tensor& t) { return cast(t, compute_type(out)); });
+  const Tensor mean = div(sum, n);  // no elements: 0 / 0 = NaN, as NumPy
   return drop_axes(cast(mean, out), axes, keep_dims);
 }
 
@@ -184,14 +214,14 @@ Tensor reduce_var(const Tensor& x, Axes axes, bool keep_dims, int ddof) {
 
 Tensor reduce_all(const Tensor& x, Axes axes, bool keep_dims) {
   axes = resolve(x, std::move(axes), "reduce_all");
-  const Tensor fails = cast(equal(x, 0), DType::kInt32);
-  return drop_axes(equal(reduce("reduce_sum", fails, axes, true), 0), axes, keep_dims);
+  const Tensor fails = sum_of(x, axes, [&](const Tensor& t) { return cast(equal(t, 0), count_type(x)); });
+  return drop_axes(equal(fails, 0), axes, keep_dims);
 }
 
 Tensor reduce_any(const Tensor& x, Axes axes, bool keep_dims) {
   axes = resolve(x, std::move(axes), "reduce_any");
-  const Tensor holds = cast(not_equal(x, 0), DType::kInt32);
-  return drop_axes(not_equal(reduce("reduce_sum", holds, axes, true), 0), axes, keep_dims);
+  const Tensor holds = sum_of(x, axes, [&](const Tensor& t) { return cast(not_equal(t, 0), count_type(x)); });
+  return drop_axes(not_equal(holds, 0), axes, keep_dims);
 }
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keep_dims) { return arg("argmax", x, axis, keep_dims); }

@@ -70,6 +70,8 @@ class Channel {
   void release(ChannelSlot* slot);
   /// Nothing will come any more (end or failure reached). `error`, if any, is what ended it.
   bool finished() const;
+  /// finished, or closed.
+  bool over() const { return closed_.load(std::memory_order_acquire) || finished(); }
   std::exception_ptr error() const;
 
   /// Wakes everybody; later acquire() throws Stopped and peek() gives null.

@@ -54,6 +54,8 @@ CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, bool has
   }
   num_columns_ = static_cast<std::size_t>(columns);
   for (const auto& n : graph_.nodes) {
+    const auto& kernel = program_.kernels[reads_batch_.size()];
+    serial_ = serial_ && !ir::is_ordered(n) && (!kernel || kernel->serial());
     bool reads = false;
     for (const auto v : n.inputs) {
       const auto& p = plan_.places[v];

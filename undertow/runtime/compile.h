@@ -2,6 +2,7 @@
 // runtime/compile.h: from a traced graph to a program that a device can launch.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,10 @@ class CompiledGraph {
                : nullptr;
   }
   std::mutex mutex;  // held while the program is bound and run
+  /// How long a step took when last seen, without waits; 0: not known. Decides only where a command runs.
+  std::atomic<std::int64_t> step_ns{0};
+  /// Any thread may run it: it opens no team of threads and prints nothing.
+  bool serial() const { return serial_; }
 
  private:
   struct Copy {
@@ -56,7 +61,7 @@ class CompiledGraph {
 
   ir::Graph graph_;
   backend::Backend& device_;
-  bool has_loss_;
+  bool has_loss_, serial_ = true;
   std::vector<Origin> origins_;
   transforms::Plan plan_;
   std::vector<bool> reads_batch_;                  // by node

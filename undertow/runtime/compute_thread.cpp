@@ -50,6 +50,10 @@ class ComputeThread {
     if (error) std::rethrow_exception(error);
     if (print_error) std::rethrow_exception(print_error);
   }
+  void run_here(const std::function<void()>& job) {
+    const std::lock_guard turn(turn_);
+    job();
+  }
   pid_t owner() const { return owner_; }
 
  private:
@@ -93,5 +97,7 @@ void run_on_compute_thread(const std::function<void()>& job, const std::function
                            std::chrono::milliseconds period) {
   compute_thread().run(job, tick, period);
 }
+
+void run_in_its_place(const std::function<void()>& job) { compute_thread().run_here(job); }
 
 }  // namespace undertow::runtime

@@ -13,4 +13,8 @@ namespace undertow::runtime {
 void run_on_compute_thread(const std::function<void()>& job, const std::function<void()>& tick,
                            std::chrono::milliseconds period);
 
+/// Runs `job` here, while no other job runs. For commands that are over before another thread would have woken up; such
+/// a job opens no team, prints nothing, and looks after signals itself where it waits.
+void run_in_its_place(const std::function<void()>& job);
+
 }  // namespace undertow::runtime

@@ -20,20 +20,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kPollPeriod = std::chrono::milliseconds(20);
 constexpr std::int64_t kMaxStepsPerCommand = 1'000'000;
+// A command goes to the compute thread and back in 10 to 20 us. One whose steps are tiny (no kernel opens a team) and
+// which is soon over runs where it was given.
+constexpr std::int64_t kTinyStepNs = 20'000, kShortCommandNs = 300'000;
 
 /// Hands a channel's slots to a launch for as long as they fit the program.
 class ChannelFeed final : public backend::Feed {
  public:
-  /// `generation`: the channel's memory as the program is bound to it; newer slots do not fit.
-  ChannelFeed(Channel& channel, int shapes, std::uint64_t generation, const std::atomic<bool>* stop)
-      : channel_(channel), shapes_(shapes), generation_(generation), stop_(stop) {}
+  /// `generation`: the channel's memory as the program is bound to it; newer slots do not fit. `idle`, if any, is
+  /// called every kPollPeriod of a wait.
+  ChannelFeed(Channel& channel, int shapes, std::uint64_t generation, const std::atomic<bool>* stop,
+              const std::function<void()>* idle)
+      : channel_(channel), shapes_(shapes), generation_(generation), stop_(stop), idle_(idle) {}
 
   const backend::Slot* pop() override {
     slot_.wait_ns = 0;
     current_ = channel_.try_peek();  // the clock is read only where there is something to measure
     if (!current_) {
       const auto start = Clock::now();
-      current_ = channel_.peek(stop_);
+      current_ = wait(channel_, stop_, idle_);
       slot_.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     }
     if (!current_ || current_->shapes != shapes_ || current_->memory_generation > generation_) return nullptr;
@@ -42,11 +47,22 @@ class ChannelFeed final : public backend::Feed {
   }
   void release(const backend::Slot*) override { channel_.release(current_); }
 
+  /// Channel::peek until something comes or nothing will.
+  static ChannelSlot* wait(Channel& channel, const std::atomic<bool>* stop, const std::function<void()>* idle) {
+    if (!idle) return channel.peek(stop);
+    for (;;) {
+      ChannelSlot* slot = channel.peek(stop, kPollPeriod);
+      if (slot || channel.over() || stop->load(std::memory_order_relaxed)) return slot;
+      (*idle)();
+    }
+  }
+
  private:
   Channel& channel_;
   int shapes_;
   std::uint64_t generation_;
   const std::atomic<bool>* stop_;
+  const std::function<void()>* idle_;
   ChannelSlot* current_ = nullptr;
   backend::Slot slot_;
 };
@@ -61,6 +77,14 @@ class SingleFeed final : public backend::Feed {
   bool done_ = false;
   backend::Slot slot_;
 };
+
+bool soon_done(const CompiledGraph& program, std::int64_t steps) {
+  const std::int64_t ns = program.step_ns.load(std::memory_order_relaxed);
+  return program.serial() && ns > 0 && ns < kTinyStepNs && steps * ns < kShortCommandNs;
+}
+void note_step(CompiledGraph& program, const backend::StepRecord& record) {
+  program.step_ns.store(std::max<std::int64_t>(record.run_ns, 1), std::memory_order_relaxed);
+}
 
 [[noreturn]] void raise(const ir::StepError& error, const CompiledGraph& graph) {
   if (const Origin* o = graph.origin(error)) raise_step_error(error, o->op, o->scope);
@@ -107,7 +131,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
 
   std::atomic<std::int64_t> progress{0};
   std::exception_ptr poll_error;
-  const auto poll = [&] {
+  const std::function<void()> poll = [&] {
     if (!options.poll || poll_error || stop->load(std::memory_order_relaxed)) return;
     try {
       options.poll(std::span(result.records).first(static_cast<std::size_t>(progress.load(std::memory_order_acquire))));
@@ -117,15 +141,23 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
     }
   };
 
-  // On the compute thread: launches for as long as the batches' programs are known; a new shape comes back here, to the
-  // thread that may trace.
+  const auto soon_over = [&] {
+    const ChannelSlot* next = channel.try_peek();
+    const CompiledStep* compiled = next ? step.find(channel.shape_set(next->shapes)) : nullptr;
+    return compiled && soon_done(*compiled->compiled, wanted);
+  };
+  const bool here = soon_over();
+  const std::function<void()>* idle = here ? &poll : nullptr;
+
+  // On the compute thread (or in its place): launches for as long as the batches' programs are known; a new shape comes
+  // back here, to the thread that may trace.
   std::int64_t done = 0, allocations = 0;
   ir::StepError error;
   CompiledStep* last = nullptr;
   const std::vector<ColumnType>* unknown = nullptr;
   const auto job = [&] {
     while (done < wanted && !stop->load(std::memory_order_relaxed)) {
-      const ChannelSlot* next = channel.peek(stop);
+      const ChannelSlot* next = ChannelFeed::wait(channel, stop, idle);
       if (!next) break;
       const int shapes = next->shapes;
       CompiledStep* compiled = step.find(channel.shape_set(shapes));
@@ -136,8 +168,9 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
       CompiledGraph& program = *compiled->compiled;
       const std::lock_guard lock(program.mutex);
       backend::Program& bound = program.bind(compiled->addresses(channel, step.learning_rate));
-      ChannelFeed feed(channel, shapes, compiled->generation(), stop);
+      ChannelFeed feed(channel, shapes, compiled->generation(), stop, idle);
       backend::LaunchArgs args;
+      args.borrowed_thread = here;
       args.steps = wanted - done;
       args.first_step = step.steps_run;
       args.feed = &feed;
@@ -149,6 +182,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
       const backend::LaunchResult launched = program.device().launch(bound, args);
       allocations += thread_allocations() - before;
       last = compiled;
+      if (launched.steps > 0) note_step(program, args.records[static_cast<std::size_t>(launched.steps) - 1]);
       done += launched.steps;
       step.steps_run += launched.steps;
       if ((error = launched.error).code != ir::StepError::kNone) break;
@@ -158,7 +192,8 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
   };
   do {
     unknown = nullptr;
-    run_on_compute_thread(std::cref(job), std::cref(poll), kPollPeriod);
+    if (here) run_in_its_place(std::cref(job));
+    else run_on_compute_thread(std::cref(job), std::cref(poll), kPollPeriod);
     if (unknown) step.compile(*unknown);
   } while (unknown && !stop->load());
   counters().steps.fetch_add(done, std::memory_order_relaxed);
@@ -243,7 +278,11 @@ std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inpu
   args.feed = &feed;
   args.records = std::span(&record, 1);
   backend::LaunchResult launched;
-  run_on_compute_thread([&] { launched = program.device().launch(bound, args); }, [] {}, kPollPeriod);
+  args.borrowed_thread = soon_done(program, 1);
+  const auto job = [&] { launched = program.device().launch(bound, args); };
+  if (args.borrowed_thread) run_in_its_place(job);
+  else run_on_compute_thread(job, [] {}, kPollPeriod);
+  note_step(program, record);
   if (launched.error.code != ir::StepError::kNone) raise(launched.error, program);
   ++step.steps_run;
   std::vector<Tensor> outputs;

@@ -27,6 +27,7 @@ class NestKernel final : public Kernel {
     const auto out = static_cast<std::size_t>(source_->num_inputs + output), in = static_cast<std::size_t>(input);
     return nest_.in_place_ok && elements_[out] == elements_[in] && nest_in_place(*source_, output, input);
   }
+  bool serial() const override { return nest_.units <= 1 || nest_.cost < kSerialBelowNs; }
   void unbind() override { bound_.clear(); }
   std::string description() const override { return "llvm:" + name_; }
 
@@ -101,6 +102,10 @@ class CpuBackend final : public Backend {
 
   LaunchResult launch(Program& program, const LaunchArgs& args) override {
     const ComputeLock lock;
+    if (args.borrowed_thread) {
+      const ScopedFlushToZero flush(ScopedFlushToZero::kThread);
+      return host_launch(program, args);
+    }
     // This is the compute thread: it and its team keep the setting. Opening a team for every command would cost more
     // than a tiny step.
     thread_local const bool flushes = (new ScopedFlushToZero, true);  // never undone

@@ -35,15 +35,17 @@ class ScopedSingleThread : public ScopedThreads {
 };
 
 /// Flushes denormals to zero on the calling thread and its team. Teams opened by `parallel_for` inherit the caller's
-/// setting in any case; this also reaches the regions that a library opens.
+/// setting in any case; this also reaches the regions that a library opens. kThread: leaves the team alone.
 class ScopedFlushToZero {
  public:
-  ScopedFlushToZero();
+  enum Reach { kTeam, kThread };
+  explicit ScopedFlushToZero(Reach reach = kTeam);
   ~ScopedFlushToZero();
   ScopedFlushToZero(const ScopedFlushToZero&) = delete;
 
  private:
   unsigned old_;
+  Reach reach_;
 };
 
 namespace detail {
