@@ -3,11 +3,9 @@
 a folder, from MindRecord, and the operations one by one; and rows of 45 KB from MindRecord as they are.
 """
 
-import time
-
 import _photos
 import undertow.dataset as ds
-from _common import emit
+from _common import best_rate, emit
 from undertow.dataset import vision
 from undertow.mindrecord import FileWriter
 
@@ -34,19 +32,6 @@ def mindrecord():
         writer.write_raw_data(rows)
         writer.commit()
     return str(_photos.MINDRECORD)
-
-
-def best_rate(data, epochs, rows_in):
-    """Rows a second of the fastest epoch after the first."""
-    best = 0
-    iterator = data.create_tuple_iterator(num_epochs=epochs, output_numpy=True)
-    for epoch in range(epochs):
-        start, rows = time.perf_counter(), 0
-        for row in iterator:
-            rows += rows_in(row)
-        if epoch:
-            best = max(best, rows / (time.perf_counter() - start))
-    return best
 
 
 def main():

@@ -8,6 +8,8 @@
 #include "undertow/data/dataset.h"
 #include "undertow/data/files.h"
 #include "undertow/data/transforms.h"
+#include "undertow/formats/mindrecord/reader.h"
+#include "undertow/formats/mindrecord/writer.h"
 #include "undertow/ops/activations.h"
 #include "undertow/ops/arrange.h"
 #include "undertow/ops/control.h"

@@ -275,6 +275,7 @@ void bind_data(nb::module_& m) {
     if (key == "seed") return nb::int_(c.seed);
     if (key == "num_parallel_workers") return nb::int_(c.workers());
     if (key == "fuse") return nb::int_(c.fuse ? 1 : 0);
+    if (key == "scaled_decode") return nb::int_(c.scaled_decode ? 1 : 0);
     if (key == "shuffle_rows") return nb::int_(c.shuffle_rows);
     if (key == "shuffle_bytes") return nb::int_(c.shuffle_bytes);
     return nb::int_(c.prefetch_size);
@@ -288,6 +289,7 @@ void bind_data(nb::module_& m) {
     if (key == "num_parallel_workers") c.num_parallel_workers = static_cast<int>(value);
     if (key == "prefetch_size") c.prefetch_size = static_cast<int>(value);
     if (key == "fuse") c.fuse = value != 0;
+    if (key == "scaled_decode") c.scaled_decode = value != 0;
     if (key == "shuffle_rows") c.shuffle_rows = value;
     if (key == "shuffle_bytes") c.shuffle_bytes = value;
   });

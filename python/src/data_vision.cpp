@@ -117,6 +117,9 @@ MapPtr random_rotation(Pair degrees, vision::Inter resample, bool expand, std::o
   return vision::RandomRotation(degrees, {resample, expand, center, std::move(fill)});
 }
 MapPtr linear_transformation(Tensor matrix, Tensor mean) { return vision::LinearTransformation(matrix, mean); }
+MapPtr bounding_box_augment(std::vector<MapPtr> transform, double ratio) {
+  return vision::BoundingBoxAugment(transform.front(), ratio);
+}
 MapPtr select_subpolicy(nb::list policy) {
   std::vector<std::vector<std::pair<MapPtr, double>>> out;
   for (nb::handle sub : policy) {
@@ -215,6 +218,13 @@ const std::map<std::string, Maker, std::less<>> kMakers = {
     OP(vision, ToTensor),
     OP(vision, MixUpBatch),
     OP(vision, CutMixBatch),
+    OP(vision, ResizeWithBBox),
+    OP(vision, RandomResizeWithBBox),
+    OP(vision, RandomCropWithBBox),
+    OP(vision, RandomResizedCropWithBBox),
+    OP(vision, RandomHorizontalFlipWithBBox),
+    OP(vision, RandomVerticalFlipWithBBox),
+    {"BoundingBoxAugment", make<&bounding_box_augment>},
     OP(vision, AutoAugment),
     OP(vision, RandAugment),
     OP(vision, TrivialAugmentWide),

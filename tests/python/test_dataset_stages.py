@@ -305,6 +305,35 @@ def test_tfrecord(tmp_path):
         ds.TFRecordDataset(str(tmp_path / "cut"))
 
 
+def test_tfrecord_to_mindrecord(tmp_path):
+    from types import SimpleNamespace as Feature
+
+    from undertow.mindrecord import FileReader, TFRecordToMR
+
+    (tmp_path / "a").write_bytes(b"".join(tf_record(i) for i in range(4)))
+    features = {"i": Feature(dtype="int64", shape=[]), "f": Feature(dtype=np.dtype("float32"), shape=[2])}
+    for kind, field in ((["b"], "bytes"), (None, "string")):
+        text = Feature(dtype=Feature(name="string"), shape=[])
+        target = str(tmp_path / f"to_{field}")
+        TFRecordToMR(str(tmp_path / "a"), target, features | {"b": text}, kind).transform()
+        rows = list(FileReader(target).get_next())
+        assert [r["i"] for r in rows] == [0, 1, 2, 3] and rows[3]["f"].tolist() == [3.0, 1.5]
+        want = [b"b" * (i + 1) for i in range(4)]
+        assert [bytes(r["b"]) if kind else r["b"].encode() for r in rows] == want
+    for wrong, message in (
+        ({"i": 3}, "dtype and a shape"),
+        ({"i": Feature(dtype="complex", shape=[])}, "dtype must be one of"),
+        ({"i": Feature(dtype="int64", shape=[2, 2])}, "shape must be"),
+        ({}, "feature_dict"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TFRecordToMR(str(tmp_path / "a"), str(tmp_path / "no"), wrong)
+    with pytest.raises(ValueError, match="bytes_fields"):
+        TFRecordToMR(str(tmp_path / "a"), str(tmp_path / "no"), features, ["f"])
+    with pytest.raises(ut.FileError, match="no TFRecord file"):
+        TFRecordToMR(str(tmp_path / "none"), str(tmp_path / "no"), features).transform()
+
+
 def test_schema(tmp_path):
     (tmp_path / "s.json").write_text('{"numRows": 3, "columns": [{"name": "x", "type": "int64", "shape": [2]}]}')
     schema = ds.Schema(str(tmp_path / "s.json"))

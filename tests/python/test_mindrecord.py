@@ -313,6 +313,37 @@ def test_cifar_and_mnist_converters(tmp_path):
     assert [r["label"] for r in mr.FileReader(str(tmp_path / "mnist_train.mindrecord")).get_next()] == [0, 1, 2]
 
 
+def test_any_path_and_text_in_any_place(tmp_path):
+    """Fault D01: names that are not ASCII, moved folders, a missing shard, a file that is there already."""
+    folder = tmp_path / "數據 é"
+    folder.mkdir()
+    text = "é中\N{GRINNING FACE}"
+    rows = [{"text": f"{text}{i}", "a": np.arange(i + 1, dtype=np.int32), "n": i} for i in range(5)]
+    schema = {"text": {"type": "string"}, "a": {"type": "int32", "shape": [-1]}, "n": {"type": "int64"}}
+
+    def write():
+        writer = mr.FileWriter(str(folder / "ü.mindrecord"), 2)
+        writer.add_schema(schema, text)
+        writer.write_raw_data(rows)
+        writer.commit()
+
+    write()
+    with pytest.raises(ut.FileError, match="ü.mindrecord0"):
+        write()
+    moved = tmp_path / "ñ 移"
+    folder.rename(moved)
+    paths = [str(moved / f"ü.mindrecord{i}") for i in range(2)]
+    for given in (paths, paths[0]):
+        data = ds.MindDataset(given, shuffle=False)
+        got = list(data.create_dict_iterator(num_epochs=1, output_numpy=True))
+        assert len(got) == 5
+        for row, want in zip(got, rows, strict=True):
+            assert row["text"].item() == want["text"] and np.array_equal(row["a"], want["a"]) and row["n"] == want["n"]
+    (moved / "ü.mindrecord1").unlink()
+    with pytest.raises(ut.FileError, match="ü.mindrecord1"):
+        ds.MindDataset(paths[0])
+
+
 def test_command_line(tmp_path):
     for folder, n in (("b", 3), ("a", 2)):
         (tmp_path / "d" / folder).mkdir(parents=True)

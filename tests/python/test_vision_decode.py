@@ -169,6 +169,36 @@ def test_damaged_files_are_errors():
         vision.Decode()(jpeg.astype(np.float32))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_damaged_file_is_named(tmp_path, packed):
+    """Files cut to many sizes, in a folder and in MindRecord: the error tells file and row, and the others are read."""
+    from undertow.mindrecord import FileWriter
+
+    whole = [file_of(photo(40, 50, seed=i)) for i in range(4)]
+    png = file_of(photo(40, 50), "PNG")
+    (tmp_path / "a").mkdir()
+    for cut in (0, 1, 2, 3, 10, 20, 100, 300, len(whole[2]) // 2, len(whole[2]) - 40):
+        for kind, files in (("jpg", whole), ("png", [png] * 4)):
+            files = [f[:cut] if i == 2 else f for i, f in enumerate(files)]
+            if packed:
+                place = str(tmp_path / "packed")
+                writer = FileWriter(place, 1, overwrite=True)
+                writer.add_schema({"image": {"type": "bytes"}}, "")
+                writer.write_raw_data([{"image": f.tobytes()} for f in files])
+                writer.commit()
+                data, named = ds.MindDataset(place, shuffle=False), "row 2 of .*packed"
+            else:
+                for i, f in enumerate(files):
+                    (tmp_path / "a" / f"{i}.{kind}").write_bytes(f.tobytes())
+                data = ds.ImageFolderDataset(str(tmp_path), extensions=[f".{kind}"], shuffle=False)
+                data, named = data.project("image"), rf"2\.{kind}"
+            for operations in ([vision.Decode()], [vision.Decode(), vision.Resize((8, 8)), vision.HWC2CHW()]):
+                iterator = data.map(operations, "image").create_tuple_iterator(num_epochs=1)
+                with pytest.raises(RuntimeError, match=f"(?s)Decode.*row 2 .*{named}"):
+                    for n, _ in enumerate(iterator):
+                        assert n < 2
+
+
 def test_changed_bytes_never_crash():
     """A few thousand mutations: each decodes to an image or raises DataError."""
     random = np.random.RandomState(1)

@@ -184,7 +184,27 @@ def test_errors_name_the_operation_and_the_row():
         list(data.create_tuple_iterator(num_epochs=1))
 
 
+def test_scaled_decode_is_near():
+    """An option: other pixels, but nearly the same picture, wherever the window lies and at every scale."""
+    y, x = np.mgrid[:600, :700]
+    image = np.stack([127 + 100 * np.sin(x / 60.0), 127 + 100 * np.cos(y / 50.0), x * 255 / 700], -1).astype(np.uint8)
+    for options in ({"subsampling": 0}, {"subsampling": 2}, {"subsampling": 2, "progressive": True}):
+        files = [file_of(image, quality=95, **options)] * 12
+        for size in ((200, 200), (90, 60), (33, 40)):
+            operations = [vision.RandomCropDecodeResize(size, (0.3, 1.0), interpolation=Inter.AREA), vision.HWC2CHW()]
+            exact = rows(operations, files, True)
+            ds.config.set_scaled_decode(True)
+            try:
+                near = rows(operations, files, True)
+            finally:
+                ds.config.set_scaled_decode(False)
+            for a, b in zip(exact, near, strict=True):
+                assert a.shape == b.shape and np.abs(a.astype(int) - b).mean() < 3
+
+
 def test_wrong_setting():
+    with pytest.raises(TypeError, match="set_scaled_decode"):
+        ds.config.set_scaled_decode("yes")
     with pytest.raises(TypeError, match="set_fuse"):
         ds.config.set_fuse(1)
     assert ds.config.get_fuse() is True

@@ -31,15 +31,16 @@ void check_stop(const Plan& plan) {
   if (plan.stop && plan.stop->load(std::memory_order_relaxed)) throw Stopped();
 }
 
-void fetch(const Leaf& leaf, std::int64_t index, Row& row) {
+void fetch(const Leaf& leaf, std::int64_t index, LazyRow& row) {
   {
     const Pass pass(leaf.gate);
-    leaf.node->source->fetch(index, row);
+    leaf.node->source->fetch_lazy(index, row);
+    if (!row.fuse()) row.finish();
   }
   check_columns(*leaf.node, row);
   if (leaf.select.empty()) return;
-  Row kept(leaf.select.size());
-  for (std::size_t k = 0; k < kept.size(); ++k) kept[k] = std::move(row[static_cast<std::size_t>(leaf.select[k])]);
+  LazyRow kept(Row(leaf.select.size()), row.fuse());
+  for (std::size_t k = 0; k < kept.size(); ++k) kept.move(k, row, static_cast<std::size_t>(leaf.select[k]));
   row = std::move(kept);
 }
 
@@ -47,7 +48,9 @@ std::string place_of(const Leaf& leaf, const Item& item) {
   const Node* node = leaf.node;
   const bool batch = leaf.kind == Leaf::Kind::kBatch;
   const std::string of = node->source ? fmt::format(" of {}", node->source->name()) : std::string();
-  return fmt::format("at {} {} of epoch {}{}", batch ? "batch" : "row", item.row, item.epoch + 1, of);
+  std::string from = leaf.kind == Leaf::Kind::kSource ? node->source->origin(item.row) : std::string();
+  if (!from.empty()) from = " (" + from + ")";
+  return fmt::format("at {} {}{} of epoch {}{}", batch ? "batch" : "row", item.row, from, item.epoch + 1, of);
 }
 
 bool is_text(const LazyRow& row, std::size_t c) { return !row.pending(c) && data::is_text(row.made(c)); }
@@ -171,7 +174,7 @@ void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
     }
   }
   try {
-    if (leaf.kind == Leaf::Kind::kSource && !cached) fetch(leaf, item.row, made);
+    if (leaf.kind == Leaf::Kind::kSource && !cached) fetch(leaf, item.row, row);
     for (std::size_t i = first_step; i < leaf.steps.size(); ++i) {
       const Step& s = leaf.steps[i];
       if (s.node->cache) {

@@ -50,6 +50,7 @@ class FolderSource final : public Source {
     }
   }
   std::string name() const override { return fmt::format("ImageFolderDataset({})", folder_); }
+  std::string origin(std::int64_t index) const override { return files_[static_cast<std::size_t>(index)].first; }
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   bool waits() const override { return false; }
   void fetch(std::int64_t index, Row& out) override {

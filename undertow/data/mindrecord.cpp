@@ -4,6 +4,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/data/files.h"
+#include "undertow/data/lazy.h"
 #include "undertow/data/strings.h"
 #include "undertow/formats/mindrecord/reader.h"
 
@@ -11,6 +12,19 @@ namespace undertow::data {
 namespace {
 
 namespace mr = formats::mindrecord;
+
+/// A column of bytes that is read when it is wanted, to where it is wanted.
+class StoredBytes final : public Pending {
+ public:
+  StoredBytes(const mr::Reader& reader, std::int64_t row) : reader_(reader), row_(row) {}
+  DType dtype() const override { return DType::kUInt8; }
+  Shape shape() const override { return {static_cast<std::int64_t>(reader_.bytes_in(row_))}; }
+  void write(std::byte* to) override { reader_.read_bytes(row_, to); }
+
+ private:
+  const mr::Reader& reader_;
+  std::int64_t row_;
+};
 
 class MindSource final : public Source {
  public:
@@ -22,7 +36,7 @@ class MindSource final : public Source {
       UNDERTOW_CHECK(at >= 0, ValueError, "{} has no column '{}'; it has {}", name(), c, fmt::join(all_names(), ", "));
       fields_.push_back(static_cast<std::size_t>(at));
     }
-    for (const std::size_t f : fields_) wanted_[f] = true;
+    for (const std::size_t f : fields_) wanted_[f] = static_cast<int>(f) != reader_.bytes_field();
     UNDERTOW_CHECK(padded_ >= 0, ValueError, "num_padded must not be negative, got {}", padded_);
     UNDERTOW_CHECK((padded_ > 0) == !o.padded_sample.empty(), ValueError, "padded_sample and num_padded go together");
     if (padded_ == 0) return;
@@ -40,18 +54,36 @@ class MindSource final : public Source {
   }
 
   std::string name() const override { return fmt::format("MindDataset({})", reader_.files()[0]); }
+  std::string origin(std::int64_t index) const override {
+    std::size_t file = 0;
+    for (const std::int64_t rows : reader_.file_rows()) {
+      if (index < rows) return fmt::format("row {} of {}", index, reader_.files()[file]);
+      index -= rows;
+      ++file;
+    }
+    return "the padded sample";
+  }
   std::int64_t size() const override { return reader_.rows() + padded_; }
   bool waits() const override { return false; }
   void fetch(std::int64_t index, Row& out) override {
+    LazyRow row(Row(), false);
+    fetch_lazy(index, row);
+    out = std::move(row.finish());
+  }
+  void fetch_lazy(std::int64_t index, LazyRow& out) override {
+    Row& row = out.refill(out.fuse());
     if (index >= reader_.rows()) {
-      out = sample_;
+      row = sample_;
       return;
     }
     thread_local mr::Record record;
     reader_.read(index, wanted_, record);
-    out.resize(fields_.size());
-    for (std::size_t c = 0; c < fields_.size(); ++c)
-      out[c] = tensor_of(reader_.schema().fields[fields_[c]].type, record[fields_[c]]);
+    row.resize(fields_.size());
+    for (std::size_t c = 0; c < fields_.size(); ++c) {
+      if (static_cast<int>(fields_[c]) == reader_.bytes_field())
+        out.set(c, std::make_unique<StoredBytes>(reader_, index));
+      else row[c] = tensor_of(reader_.schema().fields[fields_[c]].type, record[fields_[c]]);
+    }
     for (const std::size_t f : fields_)  // holds no row beyond this call
       if (auto* t = std::get_if<Tensor>(&record[f])) *t = Tensor();
   }

@@ -323,12 +323,24 @@ void apply(const Node& map, LazyRow& row, const RowContext& context) {
   row = std::move(out);
 }
 
-void check_columns(const Node& source, const Row& row) {
-  UNDERTOW_CHECK(row.size() == source.names.size(), DataError, "{} gave {} columns, but {} column names were given: {}",
-                 source.source->name(), row.size(), source.names.size(), fmt::join(source.names, ", "));
-  for (std::size_t c = 0; c < row.size(); ++c)
-    UNDERTOW_CHECK(row[c].defined(), DataError, "{} gave an undefined Tensor for column '{}'", source.source->name(),
+namespace {
+
+template <typename Has>
+void check_columns(const Node& source, std::size_t columns, Has has) {
+  UNDERTOW_CHECK(columns == source.names.size(), DataError, "{} gave {} columns, but {} column names were given: {}",
+                 source.source->name(), columns, source.names.size(), fmt::join(source.names, ", "));
+  for (std::size_t c = 0; c < columns; ++c)
+    UNDERTOW_CHECK(has(c), DataError, "{} gave an undefined Tensor for column '{}'", source.source->name(),
                    source.names[c]);
+}
+
+}  // namespace
+
+void check_columns(const Node& source, const Row& row) {
+  check_columns(source, row.size(), [&](std::size_t c) { return row[c].defined(); });
+}
+void check_columns(const Node& source, const LazyRow& row) {
+  check_columns(source, row.size(), [&](std::size_t c) { return row.has(c); });
 }
 
 Tensor stack_column(const std::string& column, std::span<const Tensor> rows) {

@@ -122,6 +122,7 @@ std::size_t bucket_of(const Node& node, const Row& row);
 void apply(const Node& map, LazyRow& row, const RowContext& context);
 /// Throws DataError naming both unless the source has given as many columns as there are names.
 void check_columns(const Node& source, const Row& row);
+void check_columns(const Node& source, const LazyRow& row);
 /// Stacks rows. Throws DataError naming column, row and both shapes where they differ.
 Row stack(const Node& batch, std::span<const Row> rows);
 /// The same for one column, called `column` in messages.

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLongestRun = 64;
-constexpr std::size_t kRunBytes = 16 << 10;
+constexpr std::size_t kRunBytes = 256 << 10;
 // A run is worth its lock from some microseconds on; longer ones only keep the consumer and other workers waiting.
 constexpr std::chrono::microseconds kShortRun{20}, kLongRun{80};
 

@@ -20,6 +20,8 @@
 
 namespace undertow::data {
 
+class LazyRow;  // lazy.h
+
 /// One pass over a sequential source.
 class Cursor {
  public:
@@ -34,10 +36,15 @@ class Source {
   virtual ~Source() = default;
   /// For messages: "GeneratorDataset", "MnistDataset(/data)".
   virtual std::string name() const { return "the source"; }
+  /// Where row `index` comes from, for messages: its file. Empty where there is nothing to say.
+  virtual std::string origin(std::int64_t /*index*/) const { return {}; }
   /// Number of rows; -1 for a sequential source.
   virtual std::int64_t size() const = 0;
   /// Random access: writes row `index`. `out` comes empty.
   virtual void fetch(std::int64_t index, Row& out);
+  /// The same with columns that may still have to be read; `out` comes empty. Pending columns may outlive neither the
+  /// source nor the call for the next row.
+  virtual void fetch_lazy(std::int64_t index, LazyRow& out);
   /// Sequential: starts a pass. Called once per epoch.
   virtual std::unique_ptr<Cursor> open(std::int64_t epoch);
   /// Random access, optional: copies whole rows at once. Row indices[k] of column c goes to column_dst[c] + k * (bytes
@@ -77,8 +84,6 @@ struct RowContext {
                         (static_cast<std::uint64_t>(epoch) << 40) ^ static_cast<std::uint64_t>(sample));
   }
 };
-
-class LazyRow;  // lazy.h
 
 /// An operation on the chosen columns of a row (or of a batch, after batch).
 class MapOp {

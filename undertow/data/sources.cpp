@@ -6,6 +6,7 @@
 #include "undertow/base/check.h"
 #include "undertow/data/arrays.h"
 #include "undertow/data/dataset.h"
+#include "undertow/data/lazy.h"
 #include "undertow/data/strings.h"
 
 namespace undertow::data {
@@ -108,6 +109,7 @@ bool ArraySource::gather(std::span<const std::int64_t> indices, std::span<std::b
   return true;
 }
 
+void Source::fetch_lazy(std::int64_t index, LazyRow& out) { fetch(index, out.refill(out.fuse())); }
 void Source::fetch(std::int64_t, Row&) { throw RuntimeError(name() + " has no random access"); }
 std::unique_ptr<Cursor> Source::open(std::int64_t) { throw RuntimeError(name() + " cannot be read in order"); }
 bool Source::gather(std::span<const std::int64_t>, std::span<std::byte* const>) { return false; }

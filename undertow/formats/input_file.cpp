@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,6 +38,16 @@ void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
     offset += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::size_t>(got);
   }
+}
+
+void InputFile::read(std::uint64_t offset, void* head, std::size_t head_bytes, void* body,
+                     std::size_t body_bytes) const {
+  const iovec parts[] = {{head, head_bytes}, {body, body_bytes}};
+  const ssize_t got = ::preadv(fd_, parts, 2, static_cast<off_t>(offset));
+  if (got == static_cast<ssize_t>(head_bytes + body_bytes)) return;
+  // Cut short, interrupted or failed: in steps, which say what it is.
+  read(offset, head, head_bytes);
+  read(offset + head_bytes, body, body_bytes);
 }
 
 }  // namespace undertow::formats

@@ -19,6 +19,8 @@ class InputFile {
   std::uint64_t size() const { return size_; }
   /// Throws FormatError naming the offset where the file ends before that, FileError where reading fails.
   void read(std::uint64_t offset, void* out, std::size_t bytes) const;
+  /// The same to two places, one after the other.
+  void read(std::uint64_t offset, void* head, std::size_t head_bytes, void* body, std::size_t body_bytes) const;
 
  private:
   std::string path_;

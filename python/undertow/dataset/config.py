@@ -73,15 +73,30 @@ def get_shuffle_buffer():
     return _data.config("shuffle_rows"), _data.config("shuffle_bytes") >> 20
 
 
+def _set_flag(name, enable):
+    if not isinstance(enable, bool):
+        raise TypeError(f"config.set_{name} takes a bool, got {enable!r}")
+    _data.set_config(name, int(enable))
+
+
 def set_fuse(enable):
     """Whether operations one after the other become one pass over the rows (the default). The values are the same."""
-    if not isinstance(enable, bool):
-        raise TypeError(f"config.set_fuse takes a bool, got {enable!r}")
-    _data.set_config("fuse", int(enable))
+    _set_flag("fuse", enable)
 
 
 def get_fuse():
     return bool(_data.config("fuse"))
+
+
+def set_scaled_decode(enable):
+    """Whether JPEG pictures that a list of operations makes smaller than half their size are decoded at a half, a
+    quarter or an eighth of it. Faster, with slightly other pixels; off by default.
+    """
+    _set_flag("scaled_decode", enable)
+
+
+def get_scaled_decode():
+    return bool(_data.config("scaled_decode"))
 
 
 def load(file):

@@ -4,6 +4,7 @@
 import csv
 import os
 import pickle
+import string
 
 import numpy as np
 
@@ -197,16 +198,74 @@ class MnistToMR(_Converter):
             self._write(path, schema, ["label"], self._rows(usage), self.shards, "mnist_schema")
 
 
-class TFRecordToMR:
-    """Not supported: it takes TensorFlow's own FixedLenFeature objects. dataset.TFRecordDataset reads the file and its
-    save() writes MindRecord files.
+class TFRecordToMR(_Converter):
+    """A TFRecord file. feature_dict: by the features' names, objects with `dtype` and `shape` as TensorFlow's
+    FixedLenFeature, which need not come from TensorFlow: "string", "int64" or "float32" (or dtypes of these names), and
+    [] for single values or [n] for n numbers. bytes_fields: the features of "string" that are bytes and not texts.
+
+    Fields have the features' names, with "_" for punctuation and spaces.
     """
 
+    _TYPES = {"int64": "int64", "int32": "int32", "float32": "float32", "string": "string"}
+
     def __init__(self, source, destination, feature_dict, bytes_fields=None):
-        raise NotImplementedError(
-            "TFRecordToMR: its feature_dict holds TensorFlow's objects, which are not supported; use "
-            "dataset.TFRecordDataset(source).save(destination)"
-        )
+        self.source, self.destination = _path(source, "source"), _path(destination, "destination")
+        if not isinstance(feature_dict, dict) or not feature_dict:
+            raise ValueError(f"feature_dict must be a dict of features by name, got {feature_dict!r}")
+        self.features = {name: self._feature(name, feature) for name, feature in feature_dict.items()}
+        self.bytes_fields = list(bytes_fields or ())
+        for name in self.bytes_fields:
+            if name not in self.features:
+                raise ValueError(f"bytes_fields: {name!r} is not in feature_dict")
+            if self.features[name] != ("string", []):
+                raise ValueError(f"bytes_fields: {name!r} must be a single string, it is {self.features[name]}")
+
+    def _feature(self, name, feature):
+        try:
+            dtype, shape = feature.dtype, list(feature.shape)
+        except (AttributeError, TypeError):
+            raise ValueError(f"feature_dict[{name!r}] must have a dtype and a shape, got {feature!r}") from None
+        kind = self._TYPES.get(str(getattr(dtype, "name", dtype)).lower())
+        if kind is None:
+            raise ValueError(f"feature_dict[{name!r}]: dtype must be one of {list(self._TYPES)}, got {dtype!r}")
+        if len(shape) > 1 or not all(isinstance(d, int) and d > 0 for d in shape) or (shape and kind == "string"):
+            raise ValueError(f"feature_dict[{name!r}]: shape must be [] or, for numbers, [n]; got {shape} for {kind}")
+        return kind, shape
+
+    @staticmethod
+    def _field(name):
+        return "".join("_" if c in string.punctuation + " " else c for c in name)
+
+    def tfrecord_iterator(self):
+        """The rows, one after the other, as dicts by field."""
+        from undertow.dataset import Schema, TFRecordDataset
+
+        schema = Schema()
+        for name, (kind, shape) in self.features.items():
+            if name in self.bytes_fields:
+                schema.add_column(name, "uint8")
+            else:
+                schema.add_column(name, kind, shape)
+        data = TFRecordDataset(self.source, schema, shuffle=False)
+        for row in data.create_dict_iterator(num_epochs=1, output_numpy=True):
+            out = {}
+            for name, (_, shape) in self.features.items():
+                value = row[name]
+                if name in self.bytes_fields:
+                    value = value.tobytes()
+                elif not shape:
+                    value = value.item()
+                out[self._field(name)] = value
+            yield out
+
+    def transform(self):
+        if not os.path.isfile(self.source):
+            raise FileError(f"there is no TFRecord file '{self.source}'")
+        schema = {}
+        for name, (kind, shape) in self.features.items():
+            field = {"type": "bytes" if name in self.bytes_fields else kind}
+            schema[self._field(name)] = field | ({"shape": shape} if shape else {})
+        self._write(self.destination, schema, [], self.tfrecord_iterator(), 1, "tfrecord_schema")
 
 
 def _png(image):

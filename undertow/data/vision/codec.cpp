@@ -59,7 +59,8 @@ View<std::uint8_t> view(const char* op, Bytes file, ImageReadMode mode, std::opt
 
 }  // namespace
 
-View<std::uint8_t> decode_view(const char* op, Bytes file, ImageReadMode mode, const Rect& window) {
+View<std::uint8_t> decode_view(const char* op, Bytes file, ImageReadMode mode, const Rect& window, int shrink) {
+  if (shrink > 1 && format_of(file) == Format::kJpeg) return decode_jpeg(op, file, mode, window, shrink);
   return view(op, file, mode, window);
 }
 

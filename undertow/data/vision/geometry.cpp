@@ -30,8 +30,7 @@ std::pair<std::int64_t, std::int64_t> resized(const Extent& e, const Size& size)
 }
 
 void pad(const char* op, Work& w, const Padding& p, const Fill& fill, Border border) {
-  if (p == Padding{0, 0, 0, 0}) return;
-  w.then([&](const Tensor& x) { return pad(op, x, extent_of(op, x), p[0], p[1], p[2], p[3], fill, border); });
+  w.pad(op, p[0], p[1], p[2], p[3], fill, border);
 }
 
 /// With the check that the window lies within the image.

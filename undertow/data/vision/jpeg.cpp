@@ -75,7 +75,8 @@ class Decoder {
   std::int64_t width() const { return info_.image_width; }
   void abort() { jpeg_abort_decompress(&info_); }
 
-  View<std::uint8_t> pixels(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
+  /// `shrink`: 1, 2, 4 or 8.
+  View<std::uint8_t> pixels(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window, int shrink) {
     header(op, file);
     UNDERTOW_CHECK(height() * width() <= (std::int64_t{1} << 28), DataError,
                    "{}: an image of {} x {} pixels is larger than the 2^28 pixels that are taken", op, height(),
@@ -85,7 +86,7 @@ class Decoder {
                       (mode == ImageReadMode::kUnchanged && info_.jpeg_color_space == JCS_GRAYSCALE);
     info_.out_color_space = four ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     info_.dct_method = JDCT_ISLOW;
-    const Rect r = window.value_or(Rect{0, 0, height(), width()});
+    Rect r = window.value_or(Rect{0, 0, height(), width()});
     if (r.top < 0 || r.left < 0 || r.height < 1 || r.width < 1 || r.top + r.height > height() ||
         r.left + r.width > width()) {
       const auto h = height(), w = width();
@@ -93,7 +94,8 @@ class Decoder {
       throw DataError(fmt::format("{}: the window (top {}, left {}, {} x {}) is not within the image of {} x {}", op,
                                   r.top, r.left, r.height, r.width, h, w));
     }
-    if (!start(r)) fail(op, file);
+    if (!start(r, shrink)) fail(op, file);
+    r = smaller(r, shrink);
     // Rows are read whole, from the first one that can be read; the window lies within them.
     const auto components = static_cast<std::int64_t>(info_.output_components);
     view_.c = components;
@@ -125,24 +127,34 @@ class Decoder {
     return true;
   }
 
+  /// The pixels of the shrunk image that `r` touches.
+  static Rect smaller(const Rect& r, int shrink) {
+    const std::int64_t top = r.top / shrink, left = r.left / shrink;
+    return {top, left, (r.top + r.height + shrink - 1) / shrink - top, (r.left + r.width + shrink - 1) / shrink - left};
+  }
+
   // After a longjmp only members are looked at.
-  bool start(const Rect& r) {
+  bool start(const Rect& of_whole, int shrink) {
     if (setjmp(errors_.leave)) return false;
+    info_.scale_num = 1;
+    info_.scale_denom = static_cast<unsigned>(shrink);
     jpeg_start_decompress(&info_);
     first_row_ = first_column_ = 0;
-    if (r.width == width() && r.height == height()) return true;
+    const auto w = static_cast<std::int64_t>(info_.output_width);
+    const Rect r = smaller(of_whole, shrink);
+    if (r.width == w && r.height == static_cast<std::int64_t>(info_.output_height)) return true;
     // Smooth upsampling of chroma looks at the neighbours: with two columns more on each side, and starting on a row of
     // whole blocks, every pixel of the window is what it is in the whole image.
     // At least kLeast columns: the upsamplers are not made for one or two.
     constexpr std::int64_t kLeast = 48;
-    const std::int64_t first = std::max<std::int64_t>(std::min(r.left - 2, width() - kLeast), 0);
-    const std::int64_t end = std::min(std::max(r.left + r.width + 2, first + kLeast), width());
+    const std::int64_t first = std::max<std::int64_t>(std::min(r.left - 2, w - kLeast), 0);
+    const std::int64_t end = std::min(std::max(r.left + r.width + 2, first + kLeast), w);
     auto left = static_cast<JDIMENSION>(first), span = static_cast<JDIMENSION>(end - first);
     if (span < info_.output_width) {
       jpeg_crop_scanline(&info_, &left, &span);
       first_column_ = left;
     }
-    const auto rows = static_cast<std::int64_t>(info_.max_v_samp_factor) * DCTSIZE;
+    const auto rows = static_cast<std::int64_t>(info_.max_v_samp_factor) * DCTSIZE / shrink;
     const auto skip = static_cast<JDIMENSION>(std::max<std::int64_t>(r.top / rows - 1, 0) * rows);
     if (skip > 0) jpeg_skip_scanlines(&info_, skip);
     first_row_ = info_.output_scanline;
@@ -248,8 +260,8 @@ std::pair<std::int64_t, std::int64_t> jpeg_size(const char* op, Bytes file) {
   return size;
 }
 
-View<std::uint8_t> decode_jpeg(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window) {
-  return Decoder::of_thread().pixels(op, file, mode, window);
+View<std::uint8_t> decode_jpeg(const char* op, Bytes file, ImageReadMode mode, std::optional<Rect> window, int shrink) {
+  return Decoder::of_thread().pixels(op, file, mode, window, shrink);
 }
 
 Tensor encode_jpeg(const Tensor& image, int quality) {

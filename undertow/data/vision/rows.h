@@ -81,9 +81,11 @@ class Rows {
 };
 
 /// X(T) for the element type of every dtype.
-#define UNDERTOW_EACH_DTYPE(X)                                                                                     \
-  X(bool)                                                                                                          \
-  X(std::int8_t) X(std::uint8_t) X(std::int16_t) X(std::uint16_t) X(std::int32_t) X(std::uint32_t) X(std::int64_t) \
-      X(std::uint64_t) X(float16) X(bfloat16) X(float) X(double)
+#define UNDERTOW_EACH_DTYPE(X)                                                                                  \
+  X(bool)                                                                                                       \
+  X(std::int8_t)                                                                                                \
+  X(std::uint8_t)                                                                                               \
+  X(std::int16_t) X(std::uint16_t) X(std::int32_t) X(std::uint32_t) X(std::int64_t) X(std::uint64_t) X(float16) \
+      X(bfloat16) X(float) X(double)
 
 }  // namespace undertow::data::vision

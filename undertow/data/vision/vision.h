@@ -160,6 +160,20 @@ Op LinearTransformation(const Tensor& transformation_matrix, const Tensor& mean_
 Op MixUpBatch(double alpha = 1.0);
 Op CutMixBatch(ImageBatchFormat image_batch_format, double alpha = 1.0, double prob = 1.0);
 
+// ---- images with boxes: columns image and boxes, (N, 4 or more) float32: x, y, width, height, and what else there is.
+// The boxes go where the image goes, cut to it; those outside are left out.
+
+Op ResizeWithBBox(Size size, Inter interpolation = Inter::kLinear);
+Op RandomResizeWithBBox(Size size);
+Op RandomCropWithBBox(Size size, Size padding = {}, bool pad_if_needed = false, Fill fill_value = {0},
+                      Border padding_mode = Border::kConstant);
+Op RandomResizedCropWithBBox(Size size, Range scale = {0.08, 1.0}, Range ratio = {3. / 4, 4. / 3},
+                             Inter interpolation = Inter::kLinear, std::int64_t max_attempts = 10);
+Op RandomHorizontalFlipWithBBox(double prob = 0.5);
+Op RandomVerticalFlipWithBBox(double prob = 0.5);
+/// The transform of the parts of an image in `ratio` of its boxes (at least one), drawn by chance.
+Op BoundingBoxAugment(Op transform, double ratio = 0.3);
+
 // ---- policies (uint8, RGB)
 
 /// One of the sub-policies, each a list of {operation, probability}.
@@ -173,5 +187,12 @@ Op RandAugment(std::int64_t num_ops = 2, std::int64_t magnitude = 9, std::int64_
                Inter interpolation = Inter::kNearest, Fill fill_value = {0});
 Op TrivialAugmentWide(std::int64_t num_magnitude_bins = 31, Inter interpolation = Inter::kNearest,
                       Fill fill_value = {0});
+
+// ---- at once, without a pipeline
+
+/// The file for an image of uint8, (H, W), (H, W, 1) or (H, W, 3), as 1-D uint8. quality: 1 to 100; compression: 0
+/// to 9.
+Tensor encode_jpeg(const Tensor& image, int quality = 75);
+Tensor encode_png(const Tensor& image, int compression = 6);
 
 }  // namespace undertow::data::vision

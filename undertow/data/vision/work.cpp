@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "undertow/data/config.h"
+
 namespace undertow::data::vision {
 
 Work::Work(const char* op, Tensor image) {
@@ -27,7 +29,9 @@ std::unique_ptr<Work> Work::of_file(const char* op, const Tensor& file) {
 void Work::reset(Tensor image) {
   const Extent e = extent_of("image", image);
   const DType dtype = image.dtype();
+  const Track track = track_;
   *this = Work();
+  track_ = track;
   source_ = std::move(image);
   whole_ = e;
   window_ = {0, 0, e.h, e.w};
@@ -76,6 +80,16 @@ void Work::crop(const Rect& r) {
   to.top += finish_.flip_y ? e.h - r.top - r.height : r.top;
   to.width = r.width;
   to.height = r.height;
+  track_.shift_x -= static_cast<double>(r.left);
+  track_.shift_y -= static_cast<double>(r.top);
+}
+
+void Work::pad(const char* op, std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom,
+               const std::vector<double>& fill, Border border) {
+  if (left == 0 && top == 0 && right == 0 && bottom == 0) return;
+  then([&](const Tensor& x) { return vision::pad(op, x, extent_of(op, x), left, top, right, bottom, fill, border); });
+  track_.shift_x += static_cast<double>(left);
+  track_.shift_y += static_cast<double>(top);
 }
 
 void Work::resize(const char* op, Resizing r) {
@@ -92,12 +106,19 @@ void Work::resize(const char* op, Resizing r) {
   resizing_ = r;
   part_ = {0, 0, r.h, r.w};
   if (half) cast(DType::kFloat16);
+  const double x = static_cast<double>(r.w) / static_cast<double>(e.w);
+  const double y = static_cast<double>(r.h) / static_cast<double>(e.h);
+  track_ = {track_.scale_x * x, track_.shift_x * x, track_.scale_y * y, track_.shift_y * y};
 }
 
 void Work::flip(bool horizontal) {
-  extent();
+  const Extent e = extent();
   bool& done = horizontal ? flip_x_ : finish_.flip_y;
   done = !done;
+  double& scale = horizontal ? track_.scale_x : track_.scale_y;
+  double& shift = horizontal ? track_.shift_x : track_.shift_y;
+  scale = -scale;
+  shift = static_cast<double>(horizontal ? e.w : e.h) - shift;
 }
 
 void Work::to_float() {
@@ -177,7 +198,13 @@ void Work::write_rows(const View<T>& in, std::byte* to) {
 void Work::write(std::byte* to) {
   if (shape().numel() == 0) return;
   if (decode_) {
-    write_rows(decode_view(decode_, bytes_of(source_), ImageReadMode::kColor, window_), to);
+    // The largest step that still leaves as many pixels as are wanted.
+    int shrink = 1;
+    if (resizing_ && config().scaled_decode)
+      while (shrink < 8 && window_.height / (2 * shrink) >= resizing_->h &&
+             window_.width / (2 * shrink) >= resizing_->w)
+        shrink *= 2;
+    write_rows(decode_view(decode_, bytes_of(source_), ImageReadMode::kColor, window_, shrink), to);
     return;
   }
   dispatch(source_.dtype(), [&](auto tag) {

@@ -15,6 +15,11 @@
 
 namespace undertow::data::vision {
 
+/// Where a point of the image has gone: (x * scale_x + shift_x, y * scale_y + shift_y).
+struct Track {
+  double scale_x = 1, shift_x = 0, scale_y = 1, shift_y = 0;
+};
+
 class Work final : public Pending {
  public:
   /// An image of 2 or 3 dimensions; DataError otherwise.
@@ -37,8 +42,13 @@ class Work final : public Pending {
   void make();
   /// Makes the image, and goes on with `f` of it.
   void then(const std::function<Tensor(const Tensor&)>& f);
+  /// From now on; other operations than those below are not followed.
+  void follow() { track_ = Track(); }
+  const Track& track() const { return track_; }
 
   void crop(const Rect& r);  ///< must lie within the image
+  void pad(const char* op, std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom,
+           const std::vector<double>& fill, Border border);
   void resize(const char* op, Resizing r);
   void flip(bool horizontal);
   void scale(float factor, float shift);  ///< float32
@@ -65,6 +75,7 @@ class Work final : public Pending {
   bool flip_x_ = false;
   bool plane_ = false;  // 2 dimensions that are to become (1, H, W)
   Finish finish_;
+  Track track_;
 };
 
 /// `f` of every column as work on an image; with `any`, on each of the images of a column with more than 3 dimensions.

@@ -103,6 +103,23 @@ struct Reader::Impl {
   std::vector<std::unique_ptr<DataFile>> files;
   std::vector<std::string> paths;
   std::vector<std::int64_t> rows, ends;  // of each file; rows up to its end
+  int bytes_field = -1;
+
+  struct Found {
+    const DataFile& file;
+    std::int64_t local;
+    const Place& place;
+
+    [[noreturn]] void fail(std::uint64_t at, std::uint64_t length, std::uint32_t bytes) const {
+      throw FormatError(fmt::format("{} is damaged: the record says {} bytes, its index {}",
+                                    Origin{file.input.path(), local, at}.str(), length, bytes));
+    }
+  };
+  Found find(std::int64_t row) const {
+    const auto which = static_cast<std::size_t>(std::ranges::upper_bound(ends, row) - ends.begin());
+    const std::int64_t local = row - (ends[which] - rows[which]);
+    return {*files[which], local, files[which]->places[static_cast<std::size_t>(local)]};
+  }
 };
 
 Reader::Reader(const std::vector<std::string>& paths, bool siblings) : impl_(std::make_unique<Impl>()) {
@@ -132,6 +149,9 @@ Reader::Reader(const std::vector<std::string>& paths, bool siblings) : impl_(std
     m.ends.push_back(end += m.rows.back());
     m.files.push_back(std::move(file));
   }
+  const std::vector<Field>& fields = schema().fields;
+  const auto only = std::ranges::find_if(fields, &Field::is_blob);
+  if (schema().blobs() == 1 && only->type == FieldType::kBytes) m.bytes_field = static_cast<int>(only - fields.begin());
 }
 
 Reader::~Reader() = default;
@@ -145,45 +165,43 @@ void Reader::read(std::int64_t row, const std::vector<bool>& wanted, Record& rec
   const Impl& m = *impl_;
   UNDERTOW_CHECK(row >= 0 && row < rows(), IndexError, "there is no row {} among the {} of {}", row, rows(),
                  m.paths[0]);
-  const auto which = static_cast<std::size_t>(std::ranges::upper_bound(m.ends, row) - m.ends.begin());
-  const DataFile& file = *m.files[which];
-  const std::int64_t local = row - (m.ends[which] - m.rows[which]);
-  const Place& place = file.places[static_cast<std::size_t>(local)];
+  const Impl::Found found = m.find(row);
+  const auto& [file, local, place] = found;
   const Schema& schema = this->schema();
   record.resize(schema.fields.size());
   bool raw = false, blob = false;
   for (std::size_t i = 0; i < wanted.size(); ++i) (schema.fields[i].is_blob() ? blob : raw) |= wanted[i];
 
-  const auto origin = [&](std::uint64_t at) { return Origin{file.input.path(), local, at}; };
-  const auto check_length = [&](std::uint64_t length, std::uint64_t at, std::uint32_t bytes) {
-    UNDERTOW_CHECK(length == bytes, FormatError, "{} is damaged: the record says {} bytes, its index {}",
-                   origin(at).str(), length, bytes);
-  };
+  const auto origin = [&](std::uint64_t at) { return Origin{found.file.input.path(), found.local, at}; };
   thread_local std::vector<std::uint8_t> room;
   const auto load = [&](std::uint64_t at, std::uint32_t bytes) {
     if (room.size() < bytes + kLength) room.resize(bytes + kLength);
-    file.input.read(at, room.data(), bytes + kLength);
+    found.file.input.read(at, room.data(), bytes + kLength);
     std::uint64_t length = 0;
     std::memcpy(&length, room.data(), kLength);
-    check_length(length, at, bytes);
+    if (length != bytes) found.fail(at, length, bytes);
     return std::span<const std::uint8_t>(room.data() + kLength, bytes);
   };
   if (raw) decode_raw(schema, load(place.raw, place.raw_bytes), wanted, record, origin(place.raw));
   if (!blob) return;
-  if (schema.blobs() == 1) {
-    const auto only =
-        static_cast<std::size_t>(std::ranges::find_if(schema.fields, &Field::is_blob) - schema.fields.begin());
-    if (schema.fields[only].type == FieldType::kBytes) {  // straight into its tensor
-      std::uint64_t length = 0;
-      file.input.read(place.blob, &length, kLength);
-      check_length(length, place.blob, place.blob_bytes);
-      Tensor bytes(DType::kUInt8, {static_cast<std::int64_t>(place.blob_bytes)});
-      if (place.blob_bytes) file.input.read(place.blob + kLength, bytes.data(), place.blob_bytes);
-      record[only] = std::move(bytes);
-      return;
-    }
+  if (m.bytes_field >= 0) {  // straight into its tensor
+    Tensor bytes(DType::kUInt8, {static_cast<std::int64_t>(place.blob_bytes)});
+    read_bytes(row, bytes.data());
+    record[static_cast<std::size_t>(m.bytes_field)] = std::move(bytes);
+    return;
   }
   decode_blob(schema, load(place.blob, place.blob_bytes), wanted, record, origin(place.blob));
+}
+
+int Reader::bytes_field() const { return impl_->bytes_field; }
+std::size_t Reader::bytes_in(std::int64_t row) const { return impl_->find(row).place.blob_bytes; }
+
+void Reader::read_bytes(std::int64_t row, void* out) const {
+  const Impl::Found found = impl_->find(row);
+  const Place& place = found.place;
+  std::uint64_t length = 0;
+  found.file.input.read(place.blob, &length, kLength, out, place.blob_bytes);
+  if (length != place.blob_bytes) found.fail(place.blob, length, place.blob_bytes);
 }
 
 Record Reader::read(std::int64_t row) const {

@@ -33,6 +33,14 @@ class Reader {
   void read(std::int64_t row, const std::vector<bool>& wanted, Record& record) const;
   Record read(std::int64_t row) const;
 
+  /// The place in the schema of a field of bytes that is the only one in the blob pages, or -1. It need not be read with
+  /// the others:
+  int bytes_field() const;
+  /// how many bytes it has in `row`, in [0, rows()), which the index says;
+  std::size_t bytes_in(std::int64_t row) const;
+  /// and these, to where they are wanted. Throws as read().
+  void read_bytes(std::int64_t row, void* out) const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

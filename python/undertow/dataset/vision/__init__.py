@@ -19,6 +19,15 @@ from undertow.dataset.vision.augment import (  # noqa: F401
     TrivialAugmentWide,
     UniformAugment,
 )
+from undertow.dataset.vision.boxes import (  # noqa: F401
+    BoundingBoxAugment,
+    RandomCropWithBBox,
+    RandomHorizontalFlipWithBBox,
+    RandomResizedCropWithBBox,
+    RandomResizeWithBBox,
+    RandomVerticalFlipWithBBox,
+    ResizeWithBBox,
+)
 from undertow.dataset.vision.color import (  # noqa: F401
     AdjustBrightness,
     AdjustContrast,

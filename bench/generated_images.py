@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of float32 (224, 224, 3) from a generator that makes one and gives it again and again; rescaled, to planes,
+labels cast, batches of 32: images a second.
+"""
+
+import numpy as np
+import undertow.dataset as ds
+from _common import best_rate, emit
+from undertow.dataset import transforms, vision
+
+import undertow as ut
+
+ROWS = 4000
+
+
+def generator():
+    image = np.random.default_rng(0).uniform(0, 255, (224, 224, 3)).astype(np.float32)
+    for i in range(ROWS):
+        yield image, np.array(i % 10, np.int32)
+
+
+def main():
+    data = ds.GeneratorDataset(generator, ["image", "label"], num_parallel_workers=1, shuffle=False)
+    operations = [vision.Rescale(1.0 / 255.0, 0.0), vision.HWC2CHW()]
+    data = data.map(operations, "image", num_parallel_workers=2)
+    data = data.map(transforms.TypeCast(ut.int32), "label", num_parallel_workers=2).batch(32, drop_remainder=True)
+    emit("generated_images", best_rate(data, 4, lambda row: len(row[0])), "images/s", image="made once")
+
+
+if __name__ == "__main__":
+    main()
