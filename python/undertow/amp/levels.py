@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed precision. Networks compute in the dtypes of their tensors for now; the levels above O0 are refused."""
+"""Levels of mixed precision. Networks compute in the dtypes of their tensors for now; levels above O0 are refused."""
 
 from undertow._refused import refuse as _refuse
 from undertow.nn import Cell
@@ -7,24 +7,8 @@ from undertow.nn import Cell
 _REASON = "mixed precision is not there yet; train at level O0"
 globals().update(
     _refuse(
-        __name__,
-        dict.fromkeys(
-            (
-                "build_train_network",
-                "custom_mixed_precision",
-                "get_white_list",
-                "get_black_list",
-                "all_finite",
-                "init_status",
-                "LossScaler",
-                "StaticLossScaler",
-                "DynamicLossScaler",
-                "LossScaleManager",
-                "FixedLossScaleManager",
-                "DynamicLossScaleManager",
-            ),
-            _REASON,
-        ),
+        "undertow.amp",
+        dict.fromkeys(("build_train_network", "custom_mixed_precision", "get_white_list", "get_black_list"), _REASON),
     )
 )
 
