@@ -176,7 +176,7 @@ class NumpySlicesDataset(Dataset):
 
 
 class _UsageDataset(Dataset):
-    """A folder with a set for training and one for tests; usage: 'train', 'test', or None or 'all' for what is there."""
+    """A folder with a set for training and one for tests; usage: 'train', 'test', or None or 'all' for all there is."""
 
     def __init__(
         self,
