@@ -13,6 +13,8 @@
 namespace undertow {
 namespace {
 
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
 struct Piece {
   unsigned char* data;
   std::size_t bytes;
@@ -57,6 +59,43 @@ TEST(Memory, BlocksDoNotOverlap) {
   for (int i = 0; i < 3000; ++i)
     pieces.push_back(make(static_cast<std::size_t>(i * 7 % 5000), static_cast<unsigned char>(i)));
   for (const auto& p : pieces) EXPECT_TRUE(release(p));
+}
+
+#ifndef __SANITIZE_ADDRESS__
+TEST(Memory, ALargeBlockIsUsedAgainByTheNextOfItsSize) {
+  void* first = allocate(kMiB);
+  void* other = allocate(2 * kMiB);
+  deallocate(first, kMiB);
+  deallocate(other, 2 * kMiB);
+  const std::size_t before = kept_bytes();
+  void* again = allocate(kMiB - 100);  // the same size class
+  EXPECT_EQ(again, first);
+  EXPECT_EQ(kept_bytes(), before - kMiB);
+  deallocate(again, kMiB - 100);
+}
+
+TEST(Memory, WhatIsKeptIsBounded) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 40; ++i) blocks.push_back(allocate((8 + static_cast<std::size_t>(i)) * kMiB));
+  for (int i = 0; i < 40; ++i) deallocate(blocks[i], (8 + static_cast<std::size_t>(i)) * kMiB);
+  EXPECT_LE(kept_bytes(), 256 * kMiB);
+  EXPECT_GE(kept_bytes(), 128 * kMiB);
+  const std::size_t before = kept_bytes();
+  deallocate(allocate(300 * kMiB), 300 * kMiB);  // larger than all that is kept: straight back to the system
+  EXPECT_EQ(kept_bytes(), before);
+}
+#endif
+
+TEST(Memory, ThreadsShareLargeBlocks) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < 200; ++i) {
+        const std::size_t bytes = kMiB / 4 + static_cast<std::size_t>((i * 37 + t) % 9) * 65536;
+        EXPECT_TRUE(release(make(bytes, static_cast<unsigned char>(t + 1))));
+      }
+    });
+  for (std::thread& t : threads) t.join();
 }
 
 // Blocks are made on one thread and freed on another, as the data pipeline does; threads come and go.

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -15,6 +16,8 @@ namespace {
 constexpr std::size_t kClasses = 7;  // 64, 128, ..., 4096 bytes
 constexpr std::size_t kLargestSmall = std::size_t{64} << (kClasses - 1);
 constexpr std::size_t kHugeFrom = std::size_t{4} << 20;
+constexpr std::size_t kLargeFrom = std::size_t{256} << 10;
+constexpr std::size_t kKeepBytes = std::size_t{256} << 20;
 constexpr int kLocalMax = 64;  // blocks a thread keeps per class before half of them go to the shared list
 
 struct Block {
@@ -78,6 +81,72 @@ std::size_t class_of(std::size_t bytes) {
   return bytes <= 64 ? 0 : static_cast<std::size_t>(std::bit_width(bytes - 1)) - 6;
 }
 
+/// What is allocated for a large block: an eighth of a power of two apart, so that sizes that vary a little share
+/// blocks.
+std::size_t large_size(std::size_t bytes) {
+  const std::size_t step = std::bit_floor(bytes) / 8;
+  const std::size_t rounded = (bytes + step - 1) / step * step;
+  const std::size_t align = bytes >= kHugeFrom ? kHugePage : kAlignment;
+  return (rounded + align - 1) / align * align;
+}
+
+/// Large blocks that were freed, oldest first. A search looks at 16 bytes a block where a fault costs 1 us a page.
+class Kept {
+ public:
+  /// A block of exactly `size` bytes or null; the last one freed, whose lines may still be in the cache.
+  void* take(std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = count_; i-- > 0;) {
+      if (blocks_[i].size != size) continue;
+      void* p = blocks_[i].block;
+      drop(i);
+      return p;
+    }
+    return nullptr;
+  }
+  void put(void* block, std::size_t size) {
+    if (size > kKeepBytes) return std::free(block);
+    const std::lock_guard lock(mutex_);
+    std::size_t gone = 0;
+    for (; count_ - gone == blocks_.size() || bytes_ + size > kKeepBytes; ++gone) {
+      std::free(blocks_[gone].block);
+      bytes_ -= blocks_[gone].size;
+    }
+    std::move(blocks_.begin() + gone, blocks_.begin() + count_, blocks_.begin());
+    count_ -= gone;
+    blocks_[count_++] = {block, size};
+    bytes_ += size;
+  }
+  std::size_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  struct Entry {
+    void* block;
+    std::size_t size;
+  };
+  void drop(std::size_t i) {
+    bytes_ -= blocks_[i].size;
+    std::move(blocks_.begin() + i + 1, blocks_.begin() + count_, blocks_.begin() + i);
+    --count_;
+  }
+  std::mutex mutex_;
+  std::array<Entry, kKeepBytes / kLargeFrom> blocks_{};
+  std::size_t count_ = 0, bytes_ = 0;
+};
+// Leaked on purpose, as above. AddressSanitizer watches freed blocks better than a pool reuses them.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kKeep = false;
+#else
+constexpr bool kKeep = true;
+#endif
+Kept& kept() {
+  static auto* k = new Kept;
+  return *k;
+}
+
 }  // namespace
 
 void* allocate(std::size_t bytes) {
@@ -90,20 +159,23 @@ void* allocate(std::size_t bytes) {
     --here.counts[c];
     return b;
   }
-  const std::size_t align = bytes >= kHugeFrom ? kHugePage : kAlignment;
-  if (bytes <= kLargestSmall) bytes = std::size_t{64} << class_of(bytes);  // may enter the pool when freed
-  void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  std::size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (bytes <= kLargestSmall) size = std::size_t{64} << class_of(bytes);  // may enter the pool when freed
+  if (bytes >= kLargeFrom) {
+    size = large_size(bytes);
+    if (void* p = kept().take(size)) return p;
+  }
+  const bool huge = bytes >= kHugeFrom;
+  void* p = std::aligned_alloc(huge ? kHugePage : kAlignment, size);
   if (!p) throw std::bad_alloc();
-  if (align == kHugePage) madvise(p, (bytes + align - 1) / align * align, MADV_HUGEPAGE);
+  if (huge) madvise(p, size, MADV_HUGEPAGE);
   return p;
 }
 
 void deallocate(void* block, std::size_t bytes) noexcept {
   if (!block) return;
-  if (bytes > kLargestSmall) {
-    std::free(block);
-    return;
-  }
+  if (bytes >= kLargeFrom && kKeep) return kept().put(block, large_size(bytes));
+  if (bytes > kLargestSmall) return std::free(block);
   const std::size_t c = class_of(bytes);
   if (Local::closed) {  // a thread's last frees go straight to the shared list
     const std::lock_guard lock(shared().mutex);
@@ -116,5 +188,7 @@ void deallocate(void* block, std::size_t bytes) noexcept {
   here.push(c, static_cast<Block*>(block));
   if (here.counts[c] > kLocalMax * (c == 0 ? 4 : 1)) here.give_back(c, here.counts[c] / 2);
 }
+
+std::size_t kept_bytes() { return kept().bytes(); }
 
 }  // namespace undertow
