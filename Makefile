@@ -3,13 +3,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: setup build demo test test-interop bench bench-peers format check clean
+.PHONY: setup build demo test test-interop sanitize fuzz bench bench-peers format check clean
 # Targets share build/ and .venv; ninja and ctest run things side by side by themselves.
 .NOTPARALLEL:
 
 PYTHON_VENV := .venv/bin/python
 CXX_FILES = git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.c'
 CMAKE_FLAGS ?=
+FUZZ_SECONDS ?= 60
 
 setup:
 	@tools/setup.sh
@@ -39,6 +40,19 @@ test-interop: build
 	@tools/setup.sh peers mindspore
 	@$(PYTHON_VENV) -m pytest tests/interop -q -o faulthandler_timeout=1800
 
+# The C++ tests once more in builds of their own: address and undefined behaviour, then threads.
+sanitize: setup
+	@failed=0; \
+	tools/sanitize.sh address,undefined || failed=1; \
+	tools/sanitize.sh thread || failed=1; \
+	exit $$failed
+
+fuzz: setup
+	@CC=clang-19 CXX=clang++-19 cmake -S . -B build-fuzz -G Ninja -DUNDERTOW_FUZZ=ON \
+	  -DUNDERTOW_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null
+	@cmake --build build-fuzz --target fuzz
+	@ctest --test-dir build-fuzz -L fuzz --output-on-failure --no-tests=error -j2
+
 bench: build
 	@$(PYTHON_VENV) bench/run.py
 
@@ -61,5 +75,5 @@ check: build
 	exit $$failed
 
 clean:
-	rm -rf build python/undertow/_core*.so .pytest_cache .ruff_cache
+	rm -rf build build-address build-thread build-fuzz python/undertow/_core*.so .pytest_cache .ruff_cache
 	find python tests bench examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
