@@ -7,6 +7,7 @@
 #include "undertow/base/shape.h"
 #include "undertow/data/dataset.h"
 #include "undertow/data/files.h"
+#include "undertow/data/processes.h"
 #include "undertow/data/transforms.h"
 #include "undertow/formats/mindrecord/reader.h"
 #include "undertow/formats/mindrecord/writer.h"

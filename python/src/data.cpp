@@ -3,8 +3,10 @@
 #include <mutex>
 #include <set>
 
+#include "python/src/data_draws.h"
 #include "python/src/data_sources.h"
 #include "undertow/base/check.h"
+#include "undertow/data/processes.h"
 #include "undertow/data/strings.h"
 
 namespace undertow::python {
@@ -60,6 +62,12 @@ nb::object column(const Tensor& t, bool numpy) {
   return t.nbytes() < kCopyBelow || t.dtype() == DType::kBFloat16 ? to_numpy(t) : numpy_view(t);
 }
 
+/// Ctrl-C ends the wait for a row.
+void check_signals() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 class Iterator {
  public:
   Iterator(const Dataset& dataset, std::int64_t epochs, bool dict, bool numpy) : dict_(dict), numpy_(numpy) {
@@ -77,7 +85,7 @@ class Iterator {
       nb::gil_scoped_release release;
       const std::lock_guard lock(mutex_);
       UNDERTOW_CHECK(rows_, RuntimeError, "the iterator was closed");
-      row = rows_->next();
+      row = rows_->next(check_signals);
     }
     if (!row) throw nb::stop_iteration();
     if (dict_) {
@@ -117,6 +125,7 @@ void bind_dataset(nb::module_& m) {
                            std::vector<std::string> names) {
     return CollateHandle{python_batch(std::move(f), std::move(inputs), outputs, std::move(place), std::move(names))};
   });
+  m.def("in_processes", [](const CollateHandle& f) { return CollateHandle{data::in_processes(f.op)}; });
   c.def(
        "batch",
        [](const Dataset& d, nb::object size, bool drop, int workers, std::optional<CollateHandle> collate,
@@ -210,8 +219,9 @@ void bind_sources(nb::module_& m) {
           "shuffle"_a.none(), "num_parallel_workers"_a, "num_samples"_a, "num_shards"_a, "shard_id"_a,
           "sampler"_a.none(), "mode"_a = 0);
   m.def("random_access", [](nb::object source, std::int64_t size, std::string name, std::vector<std::string> names,
-                            const data::SourceOptions& o) {
-    return Dataset(random_source(std::move(source), size, std::move(name)), std::move(names), o);
+                            const data::SourceOptions& o, bool processes) {
+    const auto rows = random_source(std::move(source), size, std::move(name));
+    return Dataset(processes ? data::in_processes(rows) : rows, std::move(names), o);
   });
   m.def("sequential", [](nb::callable open, bool single, std::string name, std::vector<std::string> names,
                          const data::SourceOptions& o) {
@@ -264,6 +274,7 @@ void bind_samplers(nb::module_& m) {
 void bind_text(nb::module_& m);  // data_text.cpp
 
 void bind_data(nb::module_& m) {
+  set_python_fork_hooks();
   bind_samplers(m);
   bind_map_ops(m);
   auto text = m.def_submodule("text");

@@ -3,7 +3,9 @@
 // released it. A Python exception travels as it is (nb::python_error) to the thread that reads the data.
 #include "python/src/data_sources.h"
 
+#include "python/src/data_draws.h"
 #include "undertow/base/check.h"
+#include "undertow/data/lazy.h"
 #include "undertow/data/node.h"
 #include "undertow/data/strings.h"
 
@@ -62,42 +64,20 @@ Row to_row(nb::handle value, const std::string& where) {
   return row;
 }
 
-/// The states of NumPy's and Python's global generators, to see whether a function draws from them.
-nb::object generator_states() {
-  const nb::object numpy_state = nb::module_::import_("numpy").attr("random").attr("get_state")();
-  return nb::make_tuple(nb::bytes(static_cast<const char*>(nullptr), 0), numpy_state[1].attr("tobytes")(),
-                        numpy_state[2], nb::module_::import_("random").attr("getstate")());
-}
-
-/// Watches the first call of a function, which describe() makes alone.
-class DrawWatch {
- public:
-  template <typename F>
-  auto operator()(F&& call) {
-    if (known_) return call();
-    const nb::object before = generator_states();
-    auto result = call();
-    draws_ = !before.equal(generator_states());
-    known_ = true;
-    return result;
-  }
-  bool draws() const { return draws_; }
-
- private:
-  bool known_ = false, draws_ = false;
-};
-
 class RandomSource final : public data::Source {
  public:
   RandomSource(nb::object source, std::int64_t size, std::string name)
       : source_(std::move(source)), size_(size), name_(std::move(name)) {}
   std::string name() const override { return name_; }
   std::int64_t size() const override { return size_; }
-  void fetch(std::int64_t index, Row& out) override {
+  void fetch_lazy(const RowContext& at, data::LazyRow& out) override {
+    const auto lock = watch_.lock();
     const WithGil gil;
-    const nb::object row = watch_([&] { return nb::object(source_.get()[nb::int_(index)]); });
-    out = to_row(PyList_Check(row.ptr()) && nb::len(row) && holds_arrays(row) ? nb::object(nb::tuple(row)) : row,
-                 "row " + std::to_string(index) + " of " + name_);
+    const DrawScope draws(at);
+    const nb::object row = watch_(at, [&] { return nb::object(source_.get()[nb::int_(at.sample)]); });
+    out.refill(out.fuse()) =
+        to_row(PyList_Check(row.ptr()) && nb::len(row) && holds_arrays(row) ? nb::object(nb::tuple(row)) : row,
+               "row " + std::to_string(at.sample) + " of " + name_);
   }
   bool ordered() const override { return watch_.draws(); }
   int nice() const override { return 5; }
@@ -176,12 +156,13 @@ class PythonMap final : public data::MapOp {
   bool ordered() const override { return watch_.draws(); }
   int nice() const override { return 5; }
   Row operator()(const Row& in, const RowContext& context) override {
+    const auto lock = watch_.lock();
     const WithGil gil;
     const DrawScope draws(context);
     const nb::object args = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(in.size())));
     for (std::size_t i = 0; i < in.size(); ++i)
       PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), column_array(in[i]).release().ptr());
-    const nb::object result = watch_([&] {
+    const nb::object result = watch_(context, [&] {
       nb::object r = nb::steal(PyObject_Call(function_.get().ptr(), args.ptr(), nullptr));
       if (!r.is_valid()) throw nb::python_error();
       return r;
@@ -223,7 +204,9 @@ class PythonBatch final : public data::CollateOp {
 
  private:
   std::vector<Tensor> call(std::span<const Row> rows, const RowContext& context) {
+    const auto lock = watch_.lock();
     const WithGil gil;
+    const DrawScope draws(context);
     nb::list args;
     args.append(nb::int_(context.sample));
     args.append(nb::int_(context.epoch));
@@ -232,7 +215,7 @@ class PythonBatch final : public data::CollateOp {
       for (const Row& row : rows) column.append(column_array(row[static_cast<std::size_t>(c)]));
       args.append(column);
     }
-    nb::object result = function_.get()(*args);
+    nb::object result = watch_(context, [&] { return nb::object(function_.get()(*args)); });
     if (!PyTuple_Check(result.ptr())) result = nb::make_tuple(result);
     const nb::tuple columns = nb::borrow<nb::tuple>(result);
     UNDERTOW_CHECK(static_cast<int>(columns.size()) == outputs_, DataError,
@@ -258,6 +241,7 @@ class PythonBatch final : public data::CollateOp {
   int outputs_;
   std::vector<int> place_;
   std::vector<std::string> names_;
+  DrawWatch watch_;
 };
 
 class PythonSampler final : public data::Sampler {

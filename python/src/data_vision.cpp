@@ -8,6 +8,7 @@
 #include "undertow/base/check.h"
 #include "undertow/data/column_op.h"
 #include "undertow/data/config.h"
+#include "undertow/data/processes.h"
 #include "undertow/data/transforms.h"
 #include "undertow/data/vision/codec.h"
 #include "undertow/data/vision/noise.h"
@@ -269,6 +270,7 @@ void bind_call(nb::module_& m) {
     UNDERTOW_CHECK(!handles.empty(), ValueError, "map: the list of operations is empty");
     return MapHandle{data::chain(handles.front().op->name(), Arguments::operations(handles))};
   });
+  m.def("in_processes", [](const MapHandle& h) { return MapHandle{data::in_processes(h.op)}; });
   m.def("draw", [] { return call_context().random().uniform64(); }, "Uniform in [0, 1), as a random operation draws.");
   m.def("draw_beta", [](double alpha) {
     PhiloxStream random = call_context().random();

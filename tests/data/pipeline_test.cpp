@@ -157,16 +157,25 @@ TEST(Pipeline, PreparesBeforeThreadsStart) {
   struct Op : MapOp {
     std::thread::id caller;
     int threads = 0;
-    Row operator()(const Row& in, const RowContext&) override { return in; }
-    void prepare(int workers) override {
+    std::atomic<int> held{0};  // what prepare() gave, and nobody has dropped
+    bool held_in_a_row = false;
+    Row operator()(const Row& in, const RowContext& context) override {
+      if (context.stop) held_in_a_row = held == 1;  // not from describe()
+      return in;
+    }
+    std::shared_ptr<void> prepare(int workers) override {
       caller = std::this_thread::get_id();
       threads = workers;
+      ++held;
+      return std::shared_ptr<std::atomic<int>>(&held, [](std::atomic<int>* n) { --*n; });
     }
   };
   const auto op = std::make_shared<Op>();
   all(numbers(4).map(MapFunction(op), {.num_parallel_workers = 3}));
   EXPECT_EQ(op->caller, std::this_thread::get_id());
   EXPECT_EQ(op->threads, 3);
+  EXPECT_TRUE(op->held_in_a_row);
+  EXPECT_EQ(op->held, 0);
 }
 
 }  // namespace

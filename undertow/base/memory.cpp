@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "undertow/base/memory.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -95,7 +96,7 @@ class Kept {
  public:
   /// A block of exactly `size` bytes or null; the last one freed, whose lines may still be in the cache.
   void* take(std::size_t size) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex);
     for (std::size_t i = count_; i-- > 0;) {
       if (blocks_[i].size != size) continue;
       void* p = blocks_[i].block;
@@ -106,7 +107,7 @@ class Kept {
   }
   void put(void* block, std::size_t size) {
     if (size > kKeepBytes) return std::free(block);
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex);
     std::size_t gone = 0;
     for (; count_ - gone == blocks_.size() || bytes_ + size > kKeepBytes; ++gone) {
       std::free(blocks_[gone].block);
@@ -118,9 +119,11 @@ class Kept {
     bytes_ += size;
   }
   std::size_t bytes() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex);
     return bytes_;
   }
+
+  std::mutex mutex;
 
  private:
   struct Entry {
@@ -132,7 +135,6 @@ class Kept {
     std::move(blocks_.begin() + i + 1, blocks_.begin() + count_, blocks_.begin() + i);
     --count_;
   }
-  std::mutex mutex_;
   std::array<Entry, kKeepBytes / kLargeFrom> blocks_{};
   std::size_t count_ = 0, bytes_ = 0;
 };
@@ -146,6 +148,17 @@ Kept& kept() {
   static auto* k = new Kept;
   return *k;
 }
+
+// A child that is forked while another thread holds a mutex would wait for it forever.
+void lock_all() {
+  shared().mutex.lock();
+  kept().mutex.lock();
+}
+void unlock_all() {
+  kept().mutex.unlock();
+  shared().mutex.unlock();
+}
+[[maybe_unused]] const int fork_handler = pthread_atfork(lock_all, unlock_all, unlock_all);
 
 }  // namespace
 

@@ -24,8 +24,11 @@ class FunctionOp : public MapOp {
     for (const auto& op : inside_) least = std::min(least, op->nice());
     return least;
   }
-  void prepare(int workers) override {
-    for (const auto& op : inside_) op->prepare(workers);
+  std::shared_ptr<void> prepare(int workers) override {
+    std::vector<std::shared_ptr<void>> all;
+    for (const auto& op : inside_)
+      if (auto kept = op->prepare(workers)) all.push_back(std::move(kept));
+    return all.empty() ? nullptr : std::make_shared<decltype(all)>(std::move(all));
   }
 
  protected:

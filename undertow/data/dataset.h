@@ -178,8 +178,9 @@ class RowIterator {
   RowIterator& operator=(RowIterator&&) noexcept;
 
   /// The next row; nothing at the end of each epoch, after which the next epoch begins. RuntimeError once all epochs
-  /// are over. What a source or map threw is thrown here, at the place of its batch.
-  std::optional<Row> next();
+  /// are over. What a source or map threw is thrown here, at the place of its batch. While it waits, `poll` is called
+  /// every 50 ms, and may throw.
+  std::optional<Row> next(const std::function<void()>& poll = {});
   /// Asks for an early end: a blocked next() returns nothing. From any thread.
   void stop();
 

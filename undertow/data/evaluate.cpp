@@ -31,10 +31,14 @@ void check_stop(const Plan& plan) {
   if (plan.stop && plan.stop->load(std::memory_order_relaxed)) throw Stopped();
 }
 
-void fetch(const Leaf& leaf, std::int64_t index, LazyRow& row) {
+RowContext context_of(const Plan& plan, const Item& item, std::uint32_t op) {
+  return {plan.seed, item.epoch, item.row, op, plan.stop};
+}
+
+void fetch(const Leaf& leaf, const RowContext& at, LazyRow& row) {
   {
     const Pass pass(leaf.gate);
-    leaf.node->source->fetch_lazy(index, row);
+    leaf.node->source->fetch_lazy(at, row);
     if (!row.fuse()) row.finish();
   }
   check_columns(*leaf.node, row);
@@ -163,7 +167,7 @@ void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
         rows.push_back(evaluate(plan, part, scratch));
       }
       if (leaf.node->collate) {
-        made = (*leaf.node->collate)(rows, {plan.seed, item.epoch, item.row, leaf.op});
+        made = (*leaf.node->collate)(rows, context_of(plan, item, leaf.op));
         UNDERTOW_CHECK(made.size() == leaf.node->names.size(), DataError,
                        "the batch function gave {} columns where {} are expected: {}", made.size(),
                        leaf.node->names.size(), fmt::join(leaf.node->names, ", "));
@@ -174,7 +178,7 @@ void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
     }
   }
   try {
-    if (leaf.kind == Leaf::Kind::kSource && !cached) fetch(leaf, item.row, row);
+    if (leaf.kind == Leaf::Kind::kSource && !cached) fetch(leaf, context_of(plan, item, leaf.op), row);
     for (std::size_t i = first_step; i < leaf.steps.size(); ++i) {
       const Step& s = leaf.steps[i];
       if (s.node->cache) {
@@ -182,7 +186,7 @@ void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
         continue;
       }
       const Pass pass(s.gate);
-      apply(*s.node, row, {plan.seed, item.epoch, item.row, s.op});
+      apply(*s.node, row, context_of(plan, item, s.op));
     }
   } catch (const Error& e) {
     e.rethrow_with(place_of(leaf, item));

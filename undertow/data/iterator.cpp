@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // data/iterator.cpp: iterators, a Pipeline into memory of their own.
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -14,6 +16,7 @@ namespace undertow::data {
 namespace {
 
 constexpr std::size_t kPrefetchBytes = std::size_t{256} << 20;
+constexpr std::chrono::milliseconds kPollEvery{50};
 constexpr std::size_t kFromPool = 4096;  // up to here the allocator's own pool recycles
 
 /// Large blocks that come back when the last Tensor on them is gone. Outlives the iterator as long as one is held.
@@ -129,8 +132,16 @@ class HeapSink : public BatchSink {
     data_.notify_all();
   }
 
+  /// Nothing more will come: an error was reached.
+  bool failed() {
+    const std::lock_guard lock(mutex_);
+    return error_ && error_at_ == taken_;
+  }
+  /// There is nothing after what was taken.
+  void end_here() { end(taken_); }
+
   /// The next row, or nothing at an epoch's end or when cancelled.
-  std::optional<Row> next() {
+  std::optional<Row> next(const std::function<void()>& poll) {
     std::unique_lock lock(mutex_);
     if (epoch_end_) {
       epoch_end_ = false;
@@ -138,11 +149,17 @@ class HeapSink : public BatchSink {
     }
     Place& p = place(taken_);
     const auto failed = [&] { return error_ && error_at_ == taken_; };
-    data_.wait(lock, [&] { return p.ready || cancelled_ || failed() || taken_ == total_; });
-    if (cancelled_) return std::nullopt;
+    const auto over = [&] { return p.ready || cancelled_ || failed() || taken_ == total_; };
+    if (!poll) data_.wait(lock, over);
+    while (!data_.wait_for(lock, kPollEvery, over)) {
+      lock.unlock();
+      poll();
+      lock.lock();
+    }
     if (failed()) std::rethrow_exception(error_);
-    UNDERTOW_CHECK(p.ready, RuntimeError,
+    UNDERTOW_CHECK(p.ready || taken_ != total_, RuntimeError,
                    "all epochs of this iterator are over: create a new one, or give a larger num_epochs");
+    if (cancelled_) return std::nullopt;
     Row row = std::move(p.row);
     p.ready = false;
     epoch_end_ = p.last;
@@ -191,10 +208,30 @@ std::size_t places_for(const Pipeline& pipeline) {
 
 struct RowIterator::Impl {
   Impl(const Dataset& dataset, std::int64_t num_epochs)
-      : pipeline(dataset, {.num_epochs = num_epochs}), sink(places_for(pipeline)) {
+      : num_epochs(num_epochs), pipeline(dataset, {.num_epochs = num_epochs}), sink(places_for(pipeline)) {
     pipeline.start(sink);
   }
   ~Impl() { pipeline.stop(); }
+  /// Threads and worker processes end with the last row, not with the handle, which may live on in a traceback.
+  std::optional<Row> next(const std::function<void()>& poll) {
+    std::optional<Row> row;
+    try {
+      row = sink.next(poll);
+    } catch (...) {
+      if (sink.failed()) pipeline.stop();
+      throw;
+    }
+    if (row || num_epochs < 0 || stopped || ++epochs_given < num_epochs) return row;
+    sink.end_here();
+    pipeline.stop();
+    return row;
+  }
+  void stop() {
+    stopped = true;
+    sink.cancel();
+  }
+  std::int64_t num_epochs, epochs_given = 0;
+  std::atomic<bool> stopped{false};
   Pipeline pipeline;
   HeapSink sink;
 };
@@ -204,8 +241,8 @@ RowIterator::RowIterator(const Dataset& dataset, std::int64_t num_epochs)
 RowIterator::~RowIterator() = default;
 RowIterator::RowIterator(RowIterator&&) noexcept = default;
 RowIterator& RowIterator::operator=(RowIterator&&) noexcept = default;
-std::optional<Row> RowIterator::next() { return impl_->sink.next(); }
-void RowIterator::stop() { impl_->sink.cancel(); }
+std::optional<Row> RowIterator::next(const std::function<void()>& poll) { return impl_->next(poll); }
+void RowIterator::stop() { impl_->stop(); }
 Dataset::iterator RowIterator::begin() { return Dataset::iterator(this); }
 
 DictIterator::DictIterator(const Dataset& dataset, std::int64_t num_epochs)

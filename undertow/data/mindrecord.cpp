@@ -67,10 +67,11 @@ class MindSource final : public Source {
   bool waits() const override { return false; }
   void fetch(std::int64_t index, Row& out) override {
     LazyRow row(Row(), false);
-    fetch_lazy(index, row);
+    fetch_lazy({.sample = index}, row);
     out = std::move(row.finish());
   }
-  void fetch_lazy(std::int64_t index, LazyRow& out) override {
+  void fetch_lazy(const RowContext& at, LazyRow& out) override {
+    const std::int64_t index = at.sample;
     Row& row = out.refill(out.fuse());
     if (index >= reader_.rows()) {
       row = sample_;

@@ -59,10 +59,10 @@ std::vector<Row> first_elements(const Node& node, std::int64_t n) {
     case Node::Kind::kSource:
       if (!node.sequential()) {
         for (std::int64_t i = 0; i < std::min(n, node.source->size()); ++i) {
-          Row row;
-          node.source->fetch(i, row);
-          check_columns(node, row);
-          rows.push_back(std::move(row));
+          LazyRow row(Row(), false);
+          node.source->fetch_lazy({.seed = config().seed, .sample = i}, row);
+          check_columns(node, row.finish());
+          rows.push_back(std::move(row.finish()));
         }
       } else {
         const std::lock_guard lock(node.memory->mutex);

@@ -67,6 +67,7 @@ struct Pipeline::Impl {
   std::size_t longest_run = 1;
 
   BatchSink* sink = nullptr;
+  std::vector<std::shared_ptr<void>> prepared;  // by stages, until the threads have ended
   std::vector<std::thread> threads;
   std::atomic<bool> stopping{false};
   std::atomic<bool> finished{false};  // ended, failed or stopped: no more runs
@@ -241,8 +242,8 @@ int Pipeline::workers() const { return impl_->plan->workers; }
 void Pipeline::start(BatchSink& sink) {
   UNDERTOW_CHECK(!impl_->sink, RuntimeError, "a pipeline can be started only once");
   impl_->sink = &sink;
-  for (const auto& [source, workers] : impl_->plan->sources) source->prepare(workers);
-  for (const auto& [op, workers] : impl_->plan->ops) op->prepare(workers);
+  for (const auto& [stage, workers] : impl_->plan->stages)
+    if (auto kept = stage->prepare(workers)) impl_->prepared.push_back(std::move(kept));
   // Signals are for the caller's threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -257,6 +258,7 @@ void Pipeline::stop() {
   if (impl_->sink) impl_->sink->cancel();
   for (std::thread& t : impl_->threads) t.join();
   impl_->threads.clear();
+  impl_->prepared.clear();
 }
 
 }  // namespace undertow::data

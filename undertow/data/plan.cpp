@@ -45,8 +45,11 @@ class Compiler {
       case Kind::kMap:
       case Kind::kProject: return compile_map(node, op, std::move(in[0]));
       case Kind::kBatch: {
-        limit(node, node.workers, node.collate && !node.collate->thread_safe(), false);
-        if (node.collate) plan_.nice = std::min(plan_.nice, node.collate->nice());
+        const int threads = limit(node, node.workers, node.collate && !node.collate->thread_safe(), false);
+        if (node.collate) {
+          plan_.nice = std::min(plan_.nice, node.collate->nice());
+          add_stage(*node.collate, std::max(threads, 1));
+        }
         const std::int32_t leaf = add({Leaf::Kind::kBatch, &node, op});
         return {batch_stream(std::move(in[0].stream), node, leaf), {leaf}};
       }
@@ -90,8 +93,7 @@ class Compiler {
     const int threads = limit(node, std::max(node.workers, 1), serial, !source.waits());
     // A native source that was given no number does not ask for threads, nor is it in the way of those that there are.
     if (node.workers == 0 && !serial && !source.waits()) limits_[&node] = kMostWorkers;
-    if (std::none_of(plan_.sources.begin(), plan_.sources.end(), [&](auto& s) { return s.first == &source; }))
-      plan_.sources.emplace_back(&source, threads);
+    add_stage(source, threads);
     if (node.sequential()) {
       const std::int32_t leaf = add({Leaf::Kind::kValue, &node, op});
       return {sequential_stream(node, leaf, plan_), {leaf}};
@@ -114,8 +116,7 @@ class Compiler {
     plan_.nice = std::min(plan_.nice, node.op->nice());
     const bool serial = node.op->ordered() || !node.op->thread_safe();
     const int threads = limit(node, node.workers > 0 ? node.workers : config().workers(), serial, !node.op->waits());
-    if (std::none_of(plan_.ops.begin(), plan_.ops.end(), [&](auto& o) { return o.first == node.op.get(); }))
-      plan_.ops.emplace_back(node.op.get(), threads);
+    add_stage(*node.op, threads);
     for (const std::int32_t l : in.leaves) plan_.leaves[static_cast<std::size_t>(l)].steps.push_back({&node, op});
     return node.op->ordered() ? ordered(node, op, std::move(in), nullptr) : std::move(in);
   }
@@ -125,6 +126,10 @@ class Compiler {
     return {ordered_stream(std::move(in.stream), plan_, leaf, filter), {leaf}};
   }
 
+  void add_stage(Stage& stage, int threads) {
+    if (std::ranges::none_of(plan_.stages, [&](auto& s) { return s.first == &stage; }))
+      plan_.stages.emplace_back(&stage, threads);
+  }
   std::int32_t add(Leaf leaf) {
     plan_.leaves.push_back(std::move(leaf));
     return static_cast<std::int32_t>(plan_.leaves.size()) - 1;

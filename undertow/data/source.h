@@ -6,6 +6,7 @@
 // its host language takes it inside the call; a caller that waits for a pipeline must not hold that lock.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,21 +31,45 @@ class Cursor {
   virtual bool next(Row& out) = 0;
 };
 
-/// A source of rows: random access (size() >= 0, fetch) or sequential (size() == -1, open).
-class Source {
+/// Which row is to be made: what a random draw may depend on. Equal for every number of workers.
+struct RowContext {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;   ///< pass over the source, counting the passes of repeat()
+  std::int64_t sample = 0;  ///< row number in the source; after batch: batch number in the epoch
+  std::uint32_t op = 0;     ///< place of the operation, counted from the source
+  /// Once set, whoever waits for the row gives up with Stopped (pipeline.h). Null: never.
+  const std::atomic<bool>* stop = nullptr;
+
+  /// A generator for this call alone.
+  PhiloxStream random() const {
+    return PhiloxStream(seed + (std::uint64_t{op} + 1) * 0x9E3779B97F4A7C15ull,
+                        (static_cast<std::uint64_t>(epoch) << 40) ^ static_cast<std::uint64_t>(sample));
+  }
+};
+
+/// A part of a pipeline that may need something of its own while a pipeline runs: worker processes.
+class Stage {
  public:
-  virtual ~Source() = default;
+  virtual ~Stage() = default;
+  /// Called on the caller's thread before the pipeline's threads start; `workers` of them will call this part. What it
+  /// gives is kept until those threads have ended.
+  virtual std::shared_ptr<void> prepare(int /*workers*/) { return nullptr; }
+};
+
+/// A source of rows: random access (size() >= 0, fetch) or sequential (size() == -1, open).
+class Source : public Stage {
+ public:
   /// For messages: "GeneratorDataset", "MnistDataset(/data)".
   virtual std::string name() const { return "the source"; }
   /// Where row `index` comes from, for messages: its file. Empty where there is nothing to say.
   virtual std::string origin(std::int64_t /*index*/) const { return {}; }
   /// Number of rows; -1 for a sequential source.
   virtual std::int64_t size() const = 0;
-  /// Random access: writes row `index`. `out` comes empty.
+  /// Random access: writes row `index`. `out` comes empty. For sources whose rows depend on nothing else.
   virtual void fetch(std::int64_t index, Row& out);
-  /// The same with columns that may still have to be read; `out` comes empty. Pending columns may outlive neither the
-  /// source nor the call for the next row.
-  virtual void fetch_lazy(std::int64_t index, LazyRow& out);
+  /// Random access, what a pipeline calls: writes row `at.sample`, with columns that may still have to be read; `out`
+  /// comes empty. Pending columns may outlive neither the source nor the call for the next row.
+  virtual void fetch_lazy(const RowContext& at, LazyRow& out);
   /// Sequential: starts a pass. Called once per epoch.
   virtual std::unique_ptr<Cursor> open(std::int64_t epoch);
   /// Random access, optional: copies whole rows at once. Row indices[k] of column c goes to column_dst[c] + k * (bytes
@@ -61,8 +86,6 @@ class Source {
   virtual bool waits() const { return true; }
   /// Nice level of the threads that run it.
   virtual int nice() const { return 19; }
-  /// Called on the caller's thread before the pipeline's threads start (worker processes are forked here).
-  virtual void prepare(int /*workers*/) {}
   /// The number in `column` of every row, for samplers that go by classes; nothing where that is not to be had.
   virtual std::optional<std::vector<std::int64_t>> labels(const std::string& /*column*/) { return std::nullopt; }
   /// Rows in each of the files that it reads, in their order; empty where it does not read rows from files.
@@ -71,24 +94,9 @@ class Source {
   virtual std::vector<std::pair<std::string, std::int64_t>> classes() const { return {}; }
 };
 
-/// What a random draw may depend on. Equal for every number of workers.
-struct RowContext {
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0;   ///< pass over the source, counting the passes of repeat()
-  std::int64_t sample = 0;  ///< row number in the source; after batch: batch number in the epoch
-  std::uint32_t op = 0;     ///< place of the operation, counted from the source
-
-  /// A generator for this call alone.
-  PhiloxStream random() const {
-    return PhiloxStream(seed + (std::uint64_t{op} + 1) * 0x9E3779B97F4A7C15ull,
-                        (static_cast<std::uint64_t>(epoch) << 40) ^ static_cast<std::uint64_t>(sample));
-  }
-};
-
 /// An operation on the chosen columns of a row (or of a batch, after batch).
-class MapOp {
+class MapOp : public Stage {
  public:
-  virtual ~MapOp() = default;
   virtual std::string name() const { return "map"; }
   virtual Row operator()(const Row& in, const RowContext& context) = 0;
   /// The same in place, on columns that may still have to be made: an operation that can adds its own work to theirs.
@@ -99,13 +107,11 @@ class MapOp {
   virtual bool ordered() const { return false; }  ///< one call at a time, in row order
   virtual bool waits() const { return true; }
   virtual int nice() const { return 19; }
-  virtual void prepare(int /*workers*/) {}
 };
 
 /// Makes a batch of rows by other means than stacking (padding, a user's function). Gives whole columns.
-class CollateOp {
+class CollateOp : public Stage {
  public:
-  virtual ~CollateOp() = default;
   /// context.sample is the batch's number in the epoch.
   virtual Row operator()(std::span<const Row> rows, const RowContext& context) = 0;
   virtual bool thread_safe() const { return true; }

@@ -109,7 +109,7 @@ bool ArraySource::gather(std::span<const std::int64_t> indices, std::span<std::b
   return true;
 }
 
-void Source::fetch_lazy(std::int64_t index, LazyRow& out) { fetch(index, out.refill(out.fuse())); }
+void Source::fetch_lazy(const RowContext& at, LazyRow& out) { fetch(at.sample, out.refill(out.fuse())); }
 void Source::fetch(std::int64_t, Row&) { throw RuntimeError(name() + " has no random access"); }
 std::unique_ptr<Cursor> Source::open(std::int64_t) { throw RuntimeError(name() + " cannot be read in order"); }
 bool Source::gather(std::span<const std::int64_t>, std::span<std::byte* const>) { return false; }

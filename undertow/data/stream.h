@@ -123,8 +123,7 @@ struct Plan {
   std::vector<Leaf> leaves;
   std::vector<std::unique_ptr<Gate>> gates;
   std::unique_ptr<Stream> stream;
-  std::vector<std::pair<Source*, int>> sources;  // each once, with the threads that call it
-  std::vector<std::pair<MapOp*, int>> ops;
+  std::vector<std::pair<Stage*, int>> stages;  // each once, with the threads that call it
   int workers = 1;
   int nice = 19;
   bool fuse = true;  // see lazy.h

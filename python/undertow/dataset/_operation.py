@@ -145,6 +145,11 @@ def handle_of(operations):
     return _data.compose(handles)
 
 
+def has_functions(operations):
+    """Whether there is a Python function among them."""
+    return any(not isinstance(operation, Native) for operation in flat(operations))
+
+
 def call_all(operations, values):
     """Calls operations one after the other on the values of a row."""
     for operation in operations:

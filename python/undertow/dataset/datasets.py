@@ -6,7 +6,7 @@ import builtins
 import numpy as np
 
 from undertow._core import data as _data
-from undertow.dataset._operation import handle_of
+from undertow.dataset._operation import handle_of, has_functions
 
 
 class Shuffle:
@@ -74,7 +74,8 @@ class Dataset:
 
         batch_size may be a function of BatchInfo. per_batch_map(*columns, BatchInfo) gets a list of arrays for each of
         `input_columns` (default: all) and gives as many such lists as `output_columns` (default: the input columns)
-        has names; they take the places of the input columns where there are as many, else they come first.
+        has names; they take the places of the input columns where there are as many, else they come first. With
+        python_multiprocessing it runs in num_parallel_workers worker processes.
         """
         if callable(batch_size):
             size_of = batch_size
@@ -103,6 +104,8 @@ class Dataset:
             return per_batch_map(*columns, BatchInfo(batch, epoch))
 
         collate = _data.python_batch(function, [names.index(c) for c in inputs], len(outputs), places, out_names)
+        if bool_of(python_multiprocessing, "batch: python_multiprocessing"):
+            collate = _data.in_processes(collate)
         return Dataset(self._node.batch(size, drop, workers, collate, out_names))
 
     def padded_batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None):
@@ -177,12 +180,18 @@ class Dataset:
         """Applies an operation, or a list of them one after the other, to the input columns (default: the first).
 
         A Python callable gets NumPy arrays and returns an array, a number, or a tuple of them. Other columns are kept.
+        With python_multiprocessing a list that has a Python callable runs in num_parallel_workers worker processes,
+        forked when an iterator or a training starts; else in threads. A callable that draws from NumPy's or Python's
+        global generators finds them seeded for each row.
         """
         if callbacks is not None:
             raise NotImplementedError(
                 "map: callbacks are not supported; count in the operation, or use Model's callbacks"
             )
-        op = handle_of(operations if isinstance(operations, (list, tuple)) else [operations])
+        operations = operations if isinstance(operations, (list, tuple)) else [operations]
+        op = handle_of(operations)
+        if bool_of(python_multiprocessing, "map: python_multiprocessing") and has_functions(operations):
+            op = _data.in_processes(op)
         inputs, outputs = names_of(input_columns, "map: input_columns"), names_of(output_columns, "map: output_columns")
         mapped = Dataset(self._node.map(op, inputs, outputs, workers_of(num_parallel_workers)))
         return mapped if cache is None else mapped.cache(cache.size_in_bytes)

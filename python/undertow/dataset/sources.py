@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from undertow._core import data as _data
-from undertow.dataset.datasets import Dataset, Shuffle, integer_of, names_of, workers_of
+from undertow.dataset.datasets import Dataset, Shuffle, bool_of, integer_of, names_of, workers_of
 from undertow.dataset.samplers import handle_of
 from undertow.dataset.schema import Schema
 from undertow.dataset.transforms import TypeCast
@@ -44,8 +44,11 @@ class GeneratorDataset(Dataset):
     iterable; or an iterator or generator object, which gives its rows once. A row is a tuple with an array or number
     for each of `column_names`, or a single one. A list or tuple of such rows is copied once, and no Python runs for it
     afterwards. Without random access `shuffle=True` draws from a buffer of 1,000 rows or
-    256 MB, whichever is less (config.set_shuffle_buffer). Rows are fetched by
-    num_parallel_workers threads, in order; what a source raises comes out where the data is used.
+    256 MB, whichever is less (config.set_shuffle_buffer). With random access and num_parallel_workers above 1 rows are
+    fetched by that many worker processes, forked when an iterator or a training starts; with
+    python_multiprocessing=False, by threads that take turns. Rows come in order, and what a source raises comes out
+    where the data is used. A source that draws from NumPy's or Python's global generators finds them seeded for each
+    row.
     """
 
     def __init__(
@@ -75,7 +78,9 @@ class GeneratorDataset(Dataset):
             if collate_fn is not None:
                 raise ValueError("GeneratorDataset: collate_fn needs a batch_sampler")
             options = _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, sampler)
-            super().__init__(self._make(source, names, options))
+            multiprocessing = bool_of(python_multiprocessing, "GeneratorDataset: python_multiprocessing")
+            processes = multiprocessing and workers_of(num_parallel_workers) > 1
+            super().__init__(self._make(source, names, options, processes))
         else:
             given = (num_samples, shuffle, sampler, num_shards, shard_id)
             if any(value is not None for value in given):
@@ -87,7 +92,7 @@ class GeneratorDataset(Dataset):
                 self._node = self.map(TypeCast(dtype), name)._node
 
     @staticmethod
-    def _make(source, names, options):
+    def _make(source, names, options, processes):
         title = f"GeneratorDataset({_title(source)})"
         if type(source) in (list, tuple) and len(source):
             columns = _data.snapshot(source)
@@ -96,7 +101,7 @@ class GeneratorDataset(Dataset):
         if hasattr(source, "__getitem__") and not isinstance(source, type):
             if not hasattr(source, "__len__"):
                 raise TypeError(f"{title}: a source with __getitem__ also needs __len__")
-            return _data.random_access(source, len(source), title, names, options)
+            return _data.random_access(source, len(source), title, names, options, processes)
         if hasattr(source, "__next__") and _built_in(source):
             return _data.sequential(lambda: source, True, title, names, options)
         if hasattr(source, "__iter__") and not isinstance(source, type):
