@@ -198,6 +198,21 @@ void refuse_bprop(PyObject* self) {
   throw nb::python_error();
 }
 
+/// Tensors in a tuple, list or dict of Python's become tensors of another float type; whatever else there is stays.
+nb::object cast_floats(nb::handle o, DType dtype) {
+  if (const Tensor* t = unwrap(o))
+    return ops::is_amp_type(t->dtype()) && t->dtype() != dtype ? wrap(ops::cast(*t, dtype)) : nb::borrow(o);
+  if (PyTuple_CheckExact(o.ptr()) || PyList_CheckExact(o.ptr())) {
+    nb::list items;
+    for (nb::handle item : nb::borrow<nb::object>(o)) items.append(cast_floats(item, dtype));
+    return PyTuple_CheckExact(o.ptr()) ? nb::object(nb::tuple(items)) : nb::object(items);
+  }
+  if (!PyDict_CheckExact(o.ptr())) return nb::borrow(o);
+  nb::dict items;
+  for (auto [key, item] : nb::borrow<nb::dict>(o)) items[key] = cast_floats(item, dtype);
+  return items;
+}
+
 /// Inputs of a C++ cell by position and by name; those left out in between are None.
 std::vector<Value> inputs_of(const Cell& cell, PyObject* args, PyObject* kwargs) {
   std::vector<Value> values;
@@ -227,6 +242,17 @@ PyObject* cell_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   try {
     ConstructScope scope(*cell);
+    const std::shared_ptr<const nn::CellPrecision> precise = cell->precision();
+    const ops::PrecisionScope precision(precise ? precise->ops : ops::precision());
+    nb::object cast_args, cast_kwargs;  // own what `args` and `kwargs` point to
+    if (precise && precise->ops.mode == ops::Precision::kRegion) {
+      cast_args = cast_floats(args, precise->ops.dtype);
+      args = cast_args.ptr();
+      if (kwargs) {
+        cast_kwargs = cast_floats(kwargs, precise->ops.dtype);
+        kwargs = cast_kwargs.ptr();
+      }
+    }
     PyObject* result = nullptr;
     if (cell->has_hooks()) {
       std::vector<Value> values;
@@ -261,7 +287,9 @@ PyObject* cell_call(PyObject* self, PyObject* args, PyObject* kwargs) {
       }
     }
     if (!result) scope.failed();
-    return result;
+    if (!result || !precise || !precise->output) return result;
+    const ops::PrecisionScope off;
+    return cast_floats(nb::steal(result), *precise->output).release().ptr();
   } catch (...) {
     raise_current();
   }

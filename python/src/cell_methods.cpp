@@ -195,15 +195,12 @@ void bind_flags(CellClass& c) {
       .def(
           "to_float",
           [](nb::handle self, DType dtype) {
-            UNDERTOW_CHECK(is_floating(dtype), ValueError, "to_float takes float16, bfloat16 or float32, got {}",
-                           name_of(dtype));
-            static bool told = false;
-            if (dtype != DType::kFloat32)
-              warn_once(told, "Cell.to_float is noted, but cells compute in their parameters' dtype for now");
-            self.attr("__dict__")["_to_float"] = dtype_object(dtype);
+            nb::inst_ptr<Cell>(self)->to_float(dtype);
             return nb::borrow(self);
           },
-          "dst_type"_a)
+          "dst_type"_a,
+          "This cell and all below compute in float16, bfloat16 or float32: their float inputs are cast, and "
+          "parameters where they are used. Returns the cell.")
       .def(
           "set_inputs",
           [](nb::handle self, const Args& args, const Kwargs& kwargs) {
@@ -314,6 +311,7 @@ nb::object key_of(nb::handle object, nb::dict memo) {
 void copy_state(Cell& from, Cell& to, const nb::dict& memo) {
   to.set_auto_prefix(from.auto_prefix());
   to.set_attribute_name(from.attribute_name());
+  if (from.precision()) to.set_precision(from.precision());
   // Children first: those of C++ come with parameters of their own, which stand for the originals from then on.
   for (const auto& [name, child] : from.children()) {
     const nb::object before = nb::cast(child);

@@ -93,6 +93,7 @@ void construct_cell(const nb::pointer_and_handle<T>& self, const Args&... args) 
   self.p->set_maker(std::move(maker));
 }
 
+void bind_amp(nb::module_& m);
 void bind_cell(nb::module_& m);
 void bind_cell_methods(nb::class_<nn::Cell, PyCell<nn::Cell>>& c);
 void bind_layers(nb::module_& m);

@@ -32,5 +32,7 @@ NB_MODULE(_core, m) {
   auto train = m.def_submodule("train");
   bind_train(train, nn);
   bind_serialization(train);
+  auto amp = m.def_submodule("amp");
+  bind_amp(amp);
   explain_wrong_arguments(m);
 }

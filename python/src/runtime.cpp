@@ -171,6 +171,7 @@ nb::object context_value(const std::string& key) {
   if (key == "device_target") return nb::cast(c.device_target);
   if (key == "device") return nb::cast(c.device);
   if (key == "strict_device") return nb::bool_(c.strict_device);
+  if (key == "half") return nb::cast(c.half);
   return nb::none();
 }
 
@@ -192,16 +193,19 @@ void bind_runtime(nb::module_& m) {
   m.def("_reset_stats", &runtime::reset_stats);
   m.def(
       "_set_context",
-      [](std::optional<int> mode, std::optional<std::string> device, std::optional<bool> strict) {
+      [](std::optional<int> mode, std::optional<std::string> device, std::optional<bool> strict,
+         std::optional<std::string> half) {
         ContextOptions o;
         UNDERTOW_CHECK(!mode || *mode == GRAPH_MODE || *mode == PYNATIVE_MODE, ValueError,
                        "set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), got {}", *mode);
         if (mode) o.mode = static_cast<Mode>(*mode);
         o.device_target = std::move(device);
         o.strict_device = strict;
+        o.half = std::move(half);
         set_context(o);
       },
-      "mode"_a.none() = nb::none(), "device_target"_a.none() = nb::none(), "strict_device"_a.none() = nb::none());
+      "mode"_a.none() = nb::none(), "device_target"_a.none() = nb::none(), "strict_device"_a.none() = nb::none(),
+      "half"_a.none() = nb::none());
   m.def("_context", &context_value, "key"_a);
   m.def("_set_seed", [](long long seed) { set_seed(seed); }, "seed"_a);
   m.def("_value_and_grad", &value_and_grad);

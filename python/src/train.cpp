@@ -111,15 +111,17 @@ void bind_model(nb::module_& m) {
           "__init__",
           [](Model* self, Ref<nn::Cell> network, Ref<nn::Cell> loss, Ref<nn::OptimizerCell> optimizer,
              const std::vector<std::pair<std::string, Ref<Metric>>>& metrics, Ref<nn::Cell> eval_network,
-             std::array<int, 3> indexes, std::string amp_level) {
+             std::array<int, 3> indexes, std::string amp_level, std::optional<bool> keep_batchnorm_fp32) {
             ModelOptions o;
             for (const auto& [name, metric] : metrics) o.metrics.emplace_back(name, metric);
             o.eval_network = std::move(eval_network);
             o.eval_indexes = indexes;
             o.amp_level = std::move(amp_level);
+            o.keep_batchnorm_fp32 = keep_batchnorm_fp32;
             new (self) Model(std::move(network), std::move(loss), std::move(optimizer), std::move(o));
           },
-          nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+          nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+          nb::arg().none())
       .def("train",
            [](Model& self, std::int64_t epoch, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks,
               bool sink, std::int64_t sink_size, std::int64_t initial_epoch) {

@@ -65,20 +65,23 @@ _settings = {name: default for name, (default, _) in _OTHERS.items()}
 _told = set()
 
 
-def set_context(mode=None, device_target=None, strict_device=None, **settings):
+def set_context(mode=None, device_target=None, strict_device=None, half=None, **settings):
     """Changes settings; those that are left out stay as they are.
 
     mode: GRAPH_MODE or PYNATIVE_MODE. device_target: "CPU" or "reference"; "Ascend" and "GPU" run on the CPU with one
-    warning, or raise DeviceError under strict_device=True. MindSpore's other settings are accepted; those without
-    effect are noted once. Raises DeviceError for an unknown device and ValueError for an unknown setting, before
-    anything changes.
+    warning, or raise DeviceError under strict_device=True. half: the half type of mixed precision, "float16",
+    "bfloat16" or "auto" (the one that the device is fast in; without one, levels compute in float32). MindSpore's other
+    settings are accepted; those without effect are noted once. Raises DeviceError for an unknown device and ValueError
+    for an unknown setting, before anything changes.
     """
     for name in settings:
         if name not in _OTHERS:
             raise ValueError(f"set_context: unknown setting '{name}'; known are {', '.join(_OTHERS)}")
     if mode is not None and (isinstance(mode, bool) or not isinstance(mode, int)):
         raise TypeError(f"set_context: mode must be GRAPH_MODE or PYNATIVE_MODE, got {mode!r}")
-    _core._set_context(mode, device_target, strict_device)
+    if half is not None and not isinstance(half, str):
+        raise TypeError(f'set_context: half must be "auto", "float16" or "bfloat16", got {half!r}')
+    _core._set_context(mode, device_target, strict_device, half)
     for name, value in settings.items():
         default, why = _OTHERS[name]
         if value != default and why and name not in _told:
@@ -106,5 +109,5 @@ def set_device(device_target, device_id=None):
 
 def reset_context():
     """All settings as at the start."""
-    _core._set_context(PYNATIVE_MODE, "CPU", False)
+    _core._set_context(PYNATIVE_MODE, "CPU", False, "auto")
     _settings.update((name, default) for name, (default, _) in _OTHERS.items())

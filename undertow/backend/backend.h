@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +20,8 @@ namespace undertow::backend {
 struct Caps {
   bool fuse = false;      // accepts nodes that carry a LoopNest
   int channel_block = 0;  // convolutions want activations as [N, C/b, H, W, b]; 0: NCHW (transforms/layout.h)
-  DType half = DType::kBFloat16;
+  /// The half type that it computes in faster than in float32; without one, half types are stored and widened.
+  std::optional<DType> half;
 };
 
 /// One kernel call with all its pointers resolved. `run` is called on the compute thread once a step.

@@ -4,6 +4,7 @@
 #include "undertow/ops/channel_blocks.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 #include "undertow/ops/reference/reference.h"
 #include "undertow/ops/register.h"
 
@@ -127,7 +128,7 @@ void register_conv(ir::OpSet& set) {
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& o) {
-  const DType t = promote(x.dtype(), weight.dtype());
+  const DType t = promote(x, weight);
   return call("conv2d", {cast(x, t), cast(weight, t)},
               {{"strides", o.strides}, {"pads", o.pads}, {"dilations", o.dilations}, {"groups", o.groups}});
 }

@@ -6,6 +6,7 @@
 
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/nn_common.h"
+#include "undertow/ops/precision.h"
 #include "undertow/ops/window.h"
 
 namespace undertow::ops {
@@ -36,7 +37,7 @@ Prepared prepare(const Tensor& x, const Tensor& w, const ConvNdOptions& o, const
                    "{}: strides and dilations must be positive, got ({}) and ({})", what, fmt::join(strides, ", "),
                    fmt::join(dilations, ", "));
   Ints pads = spread_pads(o.pads, rank, "pads");
-  const DType t = promote(float_type(x.dtype()), float_type(w.dtype()));
+  const DType t = undertow::promote(float_type(read_type(x)), float_type(read_type(w)));
   Prepared p{cast(x, t), cast(w, t), {}, rank == 1};
   if (p.line) {
     p.x = expand_dims(p.x, 2), p.w = expand_dims(p.w, 2);

@@ -7,6 +7,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/diagonal.h"
 #include "undertow/ops/linalg.h"
+#include "undertow/ops/precision.h"
 
 namespace undertow::ops {
 namespace {
@@ -135,8 +136,8 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) 
   }
   UNDERTOW_CHECK(inputs.size() == operands.size(), ValueError, "einsum '{}': {} operands are described, {} given",
                  equation, inputs.size(), operands.size());
-  DType dtype = operands[0].dtype();
-  for (const auto& x : operands) dtype = promote(dtype, x.dtype());
+  DType dtype = read_type(operands[0]);
+  for (const auto& x : operands) dtype = undertow::promote(dtype, read_type(x));
 
   std::vector<Term> terms;
   std::map<char, int> seen;

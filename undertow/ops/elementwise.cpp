@@ -3,6 +3,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 #include "undertow/ops/register.h"
 
 namespace undertow::ops {
@@ -87,27 +88,28 @@ void register_elementwise(ir::OpSet& set) {
   set.add(unary("neg", "-x", [](Scalar x) { return -x; }, [](const GradContext& c) { return neg(c.grads[0]); }));
   set.add(
       unary("abs", "|x|", op(Opcode::kAbs), [](const GradContext& c) { return mul(c.grads[0], sign(c.inputs[0])); }));
-  set.add(unary("exp", "e^x", op(Opcode::kExp), [](const GradContext& c) { return mul(c.grads[0], c.outputs[0]); }));
-  set.add(unary("expm1", "e^x - 1", op(Opcode::kExpm1),
-                [](const GradContext& c) { return mul(c.grads[0], add(c.outputs[0], 1.0)); }));
-  set.add(unary("log", "natural logarithm", op(Opcode::kLog),
-                [](const GradContext& c) { return div(c.grads[0], c.inputs[0]); }));
-  set.add(unary("log1p", "log(1 + x)", op(Opcode::kLog1p),
-                [](const GradContext& c) { return div(c.grads[0], add(c.inputs[0], 1.0)); }));
+  set.add(in_float32(
+      unary("exp", "e^x", op(Opcode::kExp), [](const GradContext& c) { return mul(c.grads[0], c.outputs[0]); })));
+  set.add(in_float32(unary("expm1", "e^x - 1", op(Opcode::kExpm1),
+                           [](const GradContext& c) { return mul(c.grads[0], add(c.outputs[0], 1.0)); })));
+  set.add(in_float32(unary("log", "natural logarithm", op(Opcode::kLog),
+                           [](const GradContext& c) { return div(c.grads[0], c.inputs[0]); })));
+  set.add(in_float32(unary("log1p", "log(1 + x)", op(Opcode::kLog1p),
+                           [](const GradContext& c) { return div(c.grads[0], add(c.inputs[0], 1.0)); })));
   set.add(unary("sqrt", "square root", op(Opcode::kSqrt),
                 [](const GradContext& c) { return div(mul(c.grads[0], 0.5), c.outputs[0]); }));
-  set.add(unary(
+  set.add(in_float32(unary(
       "rsqrt", "1 / sqrt(x)", [](Scalar x) { return 1.0 / fn(Opcode::kSqrt, x); },
       [](const GradContext& c) {
         const Tensor& y = c.outputs[0];
         return mul(mul(c.grads[0], -0.5), mul(y, mul(y, y)));
-      }));
+      })));
   set.add(unary(
       "square", "x * x", [](Scalar x) { return x * x; },
       [](const GradContext& c) { return mul(c.grads[0], mul(c.inputs[0], 2.0)); }));
-  set.add(unary(
+  set.add(in_float32(unary(
       "reciprocal", "1 / x", [](Scalar x) { return 1.0 / x; },
-      [](const GradContext& c) { return neg(mul(c.grads[0], mul(c.outputs[0], c.outputs[0]))); }));
+      [](const GradContext& c) { return neg(mul(c.grads[0], mul(c.outputs[0], c.outputs[0]))); })));
   set.add(
       unary("sin", "sine", op(Opcode::kSin), [](const GradContext& c) { return mul(c.grads[0], cos(c.inputs[0])); }));
   set.add(unary("cos", "cosine", op(Opcode::kCos),
@@ -170,13 +172,13 @@ void register_elementwise(ir::OpSet& set) {
       }));
   set.add(binary("floor_div", "floor(x / y)", floor_div_expr));
   set.add(binary("floor_mod", "x - floor(x / y) * y", floor_mod_expr));
-  set.add(binary("pow", "x ^ y", op2(Opcode::kPow), [](const GradContext& c) {
+  set.add(in_float32(binary("pow", "x ^ y", op2(Opcode::kPow), [](const GradContext& c) {
     const Tensor &x = c.inputs[0], &y = c.inputs[1], &g = c.grads[0];
     Grads out(2);
     if (c.needs[0]) out[0] = mul(g, mul(y, pow(x, sub(y, 1.0))));
     if (c.needs[1]) out[1] = mul(g, select(equal(x, 0.0), 0.0, mul(c.outputs[0], log(select(equal(x, 0.0), 1.0, x)))));
     return out;
-  }));
+  })));
   set.add(binary("maximum", "the larger; NaN wins", op2(Opcode::kMax), extremum_grad(true)));
   set.add(binary("minimum", "the smaller; NaN wins", op2(Opcode::kMin), extremum_grad(false)));
   set.add(binary("atan2", "angle of (y, x) with x first: atan2(x, y)", op2(Opcode::kAtan2), [](const GradContext& c) {
@@ -213,7 +215,7 @@ void register_elementwise(ir::OpSet& set) {
 // ---- The functions.
 
 DType Operand::dtype_beside(DType other) const {
-  if (is_tensor()) return promote(tensor_.dtype(), other);
+  if (is_tensor()) return undertow::promote(tensor_.dtype(), other);
   if (is_bool_) return other;
   if (is_float_) return is_floating(other) ? other : DType::kFloat32;
   return other == DType::kBool ? DType::kInt64 : other;
@@ -227,6 +229,7 @@ Tensor Operand::as(DType dtype) const {
 namespace {
 
 DType common_type(const Operand& x, const Operand& y) {
+  if (x.is_tensor() && y.is_tensor()) return promote(x.tensor(), y.tensor());
   if (x.is_tensor()) return y.dtype_beside(x.tensor().dtype());
   if (y.is_tensor()) return x.dtype_beside(y.tensor().dtype());
   return y.dtype_beside(x.dtype_beside(DType::kBool));

@@ -5,6 +5,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 #include "undertow/ops/reference/reference.h"
 #include "undertow/ops/register.h"
 
@@ -71,8 +72,9 @@ void register_index(ir::OpSet& set) {
 Tensor gather(const Tensor& x, const Tensor& indices, std::int64_t axis) {
   // Narrow indices become int32, which the kernels take; uint64 stays, since its largest numbers are no int64.
   const bool narrow = is_integral(indices.dtype()) && size_of(indices.dtype()) < 4;
-  return call("gather", {x, narrow ? cast(indices, DType::kInt32) : indices},
-              {{"axis", std::int64_t{normalize_axis(axis, x.ndim(), "gather")}}});
+  const Tensor rows = call("gather", {x, narrow ? cast(indices, DType::kInt32) : indices},
+                           {{"axis", std::int64_t{normalize_axis(axis, x.ndim(), "gather")}}});
+  return cast(rows, read_type(x));  // a table is not cast as a whole
 }
 
 Tensor one_hot(const Tensor& indices, std::int64_t depth, double on, double off, DType dtype) {

@@ -176,17 +176,17 @@ ir::OpDef bitwise(std::string name, std::string doc, Opcode o) {
 
 void register_math(ir::OpSet& set) {
   using C = const GradContext&;
-  set.add(unary(
+  set.add(in_float32(unary(
       "tan", "tangent", [](Scalar x) { return op1(Opcode::kSin, x) / op1(Opcode::kCos, x); },
-      [](C c) { return mul(g(c), add(square(out(c)), 1.0)); }));
-  set.add(unary("sinh", "hyperbolic sine", sinh_expr, [](C c) { return mul(g(c), cosh(in(c))); }));
-  set.add(unary("cosh", "hyperbolic cosine", cosh_expr, [](C c) { return mul(g(c), sinh(in(c))); }));
-  set.add(unary(
+      [](C c) { return mul(g(c), add(square(out(c)), 1.0)); })));
+  set.add(in_float32(unary("sinh", "hyperbolic sine", sinh_expr, [](C c) { return mul(g(c), cosh(in(c))); })));
+  set.add(in_float32(unary("cosh", "hyperbolic cosine", cosh_expr, [](C c) { return mul(g(c), sinh(in(c))); })));
+  set.add(in_float32(unary(
       "asin", "inverse sine", [](Scalar x) { return atan2(x, leg(x)); },
-      [](C c) { return mul(g(c), rsqrt(one_minus_square(in(c)))); }));
-  set.add(unary(
+      [](C c) { return mul(g(c), rsqrt(one_minus_square(in(c)))); })));
+  set.add(in_float32(unary(
       "acos", "inverse cosine", [](Scalar x) { return atan2(leg(x), x); },
-      [](C c) { return neg(mul(g(c), rsqrt(one_minus_square(in(c))))); }));
+      [](C c) { return neg(mul(g(c), rsqrt(one_minus_square(in(c))))); })));
   set.add(unary(
       "atan", "inverse tangent", [](Scalar x) { return atan2(x, number(x, 1)); },
       [](C c) { return div(g(c), add(square(in(c)), 1.0)); }));
@@ -200,8 +200,8 @@ void register_math(ir::OpSet& set) {
       [](C c) { return div(g(c), one_minus_square(in(c))); }));
   set.add(unary("erfc", "1 - erf(x), without cancellation", wide(erfc_expr),
                 [](C c) { return mul(mul(g(c), -kTwoOverSqrtPi), exp(neg(square(in(c))))); }));
-  set.add(unary("erfinv", "inverse of erf (Giles 2010, refined)", wide(erfinv_expr),
-                [](C c) { return mul(mul(g(c), 1 / kTwoOverSqrtPi), exp(square(out(c)))); }));
+  set.add(in_float32(unary("erfinv", "inverse of erf (Giles 2010, refined)", wide(erfinv_expr),
+                           [](C c) { return mul(mul(g(c), 1 / kTwoOverSqrtPi), exp(square(out(c)))); })));
   set.add(
       unary("lgamma", "log |gamma(x)| (Lanczos)", wide(lgamma_expr), [](C c) { return mul(g(c), digamma(in(c))); }));
   set.add(unary("digamma", "derivative of lgamma", wide(digamma_expr), [](C c) { return mul(g(c), trigamma(in(c))); }));

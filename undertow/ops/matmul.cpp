@@ -2,6 +2,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 #include "undertow/ops/reference/reference.h"
 #include "undertow/ops/register.h"
 
@@ -59,7 +60,7 @@ void register_matmul(ir::OpSet& set) {
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
-  const DType t = promote(a.dtype(), b.dtype());
+  const DType t = promote(a, b);
   Tensor x = cast(a, t), y = cast(b, t);
   const bool row = a.ndim() == 1,
              column = b.ndim() == 1;  // NumPy: a vector is a row on the left, a column on the right

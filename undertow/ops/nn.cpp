@@ -3,6 +3,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 
 namespace undertow::ops {
 namespace {
@@ -22,7 +23,8 @@ void check_logits(const Tensor& logits, const Tensor& labels, const char* what) 
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, std::int64_t axis) {
+Tensor softmax(const Tensor& given, std::int64_t axis) {
+  const Tensor x = high(given);
   const Tensor t = cast(x, is_floating(x.dtype()) ? compute_type(x.dtype()) : DType::kFloat32);
   const Axes axes{normalize_axis(axis, x.ndim(), "softmax")};
   const Tensor e = exp(shifted(t, axes));
@@ -32,7 +34,8 @@ Tensor softmax(const Tensor& x, std::int64_t axis) {
   return cast(y, is_floating(x.dtype()) ? x.dtype() : DType::kFloat32);
 }
 
-Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+Tensor log_softmax(const Tensor& given, std::int64_t axis) {
+  const Tensor x = high(given);
   const Tensor t = cast(x, is_floating(x.dtype()) ? compute_type(x.dtype()) : DType::kFloat32);
   const Axes axes{normalize_axis(axis, x.ndim(), "log_softmax")};
   const Tensor s = shifted(t, axes);

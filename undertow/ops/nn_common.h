@@ -6,6 +6,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 
 namespace undertow::ops {
 
@@ -14,10 +15,11 @@ using Ints = std::vector<std::int64_t>;
 /// The result type of functions that are only defined on floats: integers and bools give float32.
 inline DType float_type(DType dtype) { return is_floating(dtype) ? dtype : DType::kFloat32; }
 
-/// f of x in its compute type (half types in float32), rounded once to x's type at the end.
+/// f of x in its compute type (half types in float32), rounded once to x's type at the end. No mixed precision within.
 template <typename F>
 Tensor in_compute_type(const Tensor& x, F&& f) {
   const DType out = float_type(x.dtype());
+  const PrecisionScope off;
   return cast(std::forward<F>(f)(cast(x, compute_type(out))), out);
 }
 

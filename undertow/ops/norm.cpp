@@ -4,6 +4,7 @@
 
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/nn_common.h"
+#include "undertow/ops/precision.h"
 
 namespace undertow::ops {
 namespace {
@@ -29,7 +30,8 @@ void need_channels(const Tensor& x, const char* what) {
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, std::int64_t begin_axis, const Tensor& gamma, const Tensor& beta, double eps) {
+Tensor layer_norm(const Tensor& given, std::int64_t begin_axis, const Tensor& gamma, const Tensor& beta, double eps) {
+  const Tensor x = high(given);
   const int first = normalize_axis(begin_axis, x.ndim(), "layer_norm: begin_norm_axis");
   Axes axes;
   for (int d = first; d < x.ndim(); ++d) axes.push_back(d);
@@ -42,7 +44,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& gamma, double eps) {
   });
 }
 
-Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& gamma, const Tensor& beta, double eps) {
+Tensor group_norm(const Tensor& given, std::int64_t groups, const Tensor& gamma, const Tensor& beta, double eps) {
+  const Tensor x = high(given);
   need_channels(x, "group_norm");
   const std::int64_t n = x.shape(0), c = x.shape(1);
   UNDERTOW_CHECK(groups > 0 && c % groups == 0, ValueError,
@@ -56,8 +59,9 @@ Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& gamma, con
   });
 }
 
-Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& gamma, const Tensor& beta,
-                  double eps) {
+Tensor batch_norm(const Tensor& given, const Tensor& mean, const Tensor& variance, const Tensor& gamma,
+                  const Tensor& beta, double eps) {
+  const Tensor x = high(given);
   need_channels(x, "batch_norm");
   return in_compute_type(x, [&](const Tensor& t) {
     const auto as = [&](const Tensor& s) { return cast(s, t.dtype()); };
@@ -68,8 +72,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, c
   });
 }
 
-Tensor batch_norm_training(const Tensor& x, const Parameter& moving_mean, const Parameter& moving_variance,
+Tensor batch_norm_training(const Tensor& given, const Parameter& moving_mean, const Parameter& moving_variance,
                            const Tensor& gamma, const Tensor& beta, double keep, double eps, const std::string& what) {
+  const Tensor x = high(given);
   need_channels(x, what.c_str());
   const std::int64_t n = x.shape(1) == 0 ? 0 : x.size() / x.shape(1);
   UNDERTOW_CHECK(n > 1, ValueError,

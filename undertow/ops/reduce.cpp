@@ -155,7 +155,8 @@ void register_reduce(ir::OpSet& set) {
   set.add(reduction("reduce_sum", "sum over axes", ir::ReduceOp::kSum, reference::reduce_sum, [](const GradContext& c) {
     return Grads{broadcast_to(with_axes(c.grads[0], c), c.inputs[0].shape())};
   }));
-  set.add(reduction("reduce_prod", "product over axes", ir::ReduceOp::kProd, reference::reduce_prod, prod_grad));
+  set.add(detail::in_float32(
+      reduction("reduce_prod", "product over axes", ir::ReduceOp::kProd, reference::reduce_prod, prod_grad)));
   set.add(reduction("reduce_max", "maximum over axes; NaN wins", ir::ReduceOp::kMax, reference::reduce_max,
                     extremum_grad, false));
   set.add(reduction("reduce_min", "minimum over axes; NaN wins", ir::ReduceOp::kMin, reference::reduce_min,

@@ -4,7 +4,9 @@
 #include <mutex>
 
 #include "undertow/base/check.h"
+#include "undertow/ops/apply_precision.h"
 #include "undertow/ops/dispatch.h"
+#include "undertow/ops/precision.h"
 
 namespace undertow::ops {
 
@@ -47,7 +49,14 @@ std::vector<Tensor> apply(const ir::OpDef& op, std::vector<Tensor> inputs, ir::A
                    i < op.inputs.size() ? op.inputs[i] : std::to_string(i));
   for (const auto& [key, value] : op.defaults)
     if (!attrs.find(key)) attrs.set(key, value);
-  return dispatcher().apply(op, std::move(inputs), std::move(attrs), std::move(regions));
+  if (precision().mode == Precision::kOff || !regions.empty())
+    return dispatcher().apply(op, std::move(inputs), std::move(attrs), std::move(regions));
+  const bool back = detail::adapt_inputs(op, inputs);
+  std::vector<Tensor> results = dispatcher().apply(op, std::move(inputs), std::move(attrs), {});
+  if (back)
+    for (Tensor& t : results)
+      if (is_half(t.dtype())) t = cast(t, DType::kFloat32);
+  return results;
 }
 
 std::vector<Tensor> apply(std::string_view op, std::vector<Tensor> inputs, ir::Attrs attrs) {

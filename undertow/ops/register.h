@@ -45,6 +45,11 @@ ir::OpDef unary(std::string name, std::string doc, std::function<ir::Scalar(ir::
 ir::OpDef unary_to_bool(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar)> f);
 ir::OpDef binary(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar, ir::Scalar)> f,
                  GradFn grad = nullptr);
+/// The definition, of an op that level "auto" of mixed precision computes in float32.
+inline ir::OpDef in_float32(ir::OpDef def) {
+  def.amp = ir::AmpClass::kHigh;
+  return def;
+}
 ir::OpDef compare(std::string name, std::string doc, std::function<ir::Scalar(ir::Scalar, ir::Scalar)> f);
 
 }  // namespace detail

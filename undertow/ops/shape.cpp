@@ -6,6 +6,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 #include "undertow/ops/reference/reference.h"
 #include "undertow/ops/register.h"
 
@@ -314,8 +315,8 @@ Tensor pad(const Tensor& x, Ints low, Ints high, double value) {
 
 Tensor concat(const std::vector<Tensor>& xs, std::int64_t axis) {
   UNDERTOW_CHECK(!xs.empty(), ValueError, "concat: no tensors given");
-  DType t = xs[0].dtype();
-  for (const auto& x : xs) t = promote(t, x.dtype());
+  DType t = read_type(xs[0]);
+  for (const auto& x : xs) t = undertow::promote(t, read_type(x));
   std::vector<Tensor> in;
   for (const auto& x : xs) in.push_back(cast(x, t));
   UNDERTOW_CHECK(xs[0].ndim() > 0, ValueError, "concat: a scalar has no axis to join along; use stack");

@@ -7,6 +7,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ops/dispatch.h"
 #include "undertow/ops/ops.h"
+#include "undertow/ops/precision.h"
 #include "undertow/runtime/eager.h"
 #include "undertow/transforms/grad.h"
 
@@ -302,6 +303,7 @@ std::vector<Tensor> Trace::gradients(const std::vector<Tensor>& values, const st
   for (const auto& t : wrt) ids.push_back(value_of(t));
   for (const auto& t : values) from.push_back(value_of(t));
   if (outer_) refuse_outer_paths(ids);
+  const ops::PrecisionScope off;  // rules compute in the types that the recorded ops have
   return transforms::grad(graph_, [this](ir::ValueId id) { return tensor_of(id); }, from, seeds, ids);
 }
 

@@ -54,10 +54,56 @@ std::vector<Tensor> Value::tensors() const {
   return out;
 }
 
+Value cast_floats(const Value& value, DType dtype) {
+  if (value.is_tensor()) {
+    const Tensor& t = value.tensor();
+    return ops::is_amp_type(t.dtype()) && t.dtype() != dtype ? Value(ops::cast(t, dtype)) : value;
+  }
+  if (value.is_list()) {
+    Value::List items;
+    for (const Value& item : value.list()) items.push_back(cast_floats(item, dtype));
+    return Value(std::move(items), value.is_tuple());
+  }
+  if (!value.is_dict()) return value;
+  Value::Dict items;
+  for (const auto& [key, item] : value.dict()) items.emplace_back(key, cast_floats(item, dtype));
+  return Value(std::move(items));
+}
+
 Value Cell::call(const std::vector<Value>& args) {
   const runtime::ScopeName scope(attribute_name_.empty() ? cls_name() : attribute_name_);
+  if (precision_) return call_precise(args);
+  return call_plain(args);
+}
+
+Value Cell::call_plain(const std::vector<Value>& args) {
   if (!hooks_) return construct_values(args);
   return call_hooked(args, [this](const std::vector<Value>& a) { return construct_values(a); });
+}
+
+Value Cell::call_precise(std::vector<Value> args) {
+  const std::shared_ptr<const CellPrecision> p = precision_;
+  if (p->ops.mode == ops::Precision::kRegion)
+    for (Value& a : args) a = cast_floats(a, p->ops.dtype);
+  Value result;
+  {
+    const ops::PrecisionScope scope(p->ops);
+    result = call_plain(args);
+  }
+  return p->output ? cast_floats(result, *p->output) : result;
+}
+
+void Cell::set_precision(std::shared_ptr<const CellPrecision> precision) {
+  precision_ = std::move(precision);
+  version_ = next_version();
+}
+
+void Cell::to_float(DType dtype) {
+  UNDERTOW_CHECK(ops::is_amp_type(dtype), ValueError, "{}.to_float takes float16, bfloat16 or float32, got {}",
+                 cls_name(), name_of(dtype));
+  CellPrecision p{.ops = {.mode = ops::Precision::kRegion, .dtype = dtype}, .why = "to_float", .chosen = true};
+  const auto shared = std::make_shared<const CellPrecision>(std::move(p));
+  for (const auto& [_, cell] : cells_and_names()) cell->set_precision(shared);
 }
 
 struct Cell::Hooks {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "undertow/base/ref_counted.h"
+#include "undertow/ops/precision.h"
 #include "undertow/tensor/tensor.h"
 
 namespace undertow::nn {
@@ -68,6 +70,18 @@ class Value {
 /// Starts the names of parameters that got none; an attribute's name replaces such a name.
 inline constexpr std::string_view kGeneratedName = "Parameter#";
 
+/// In which dtype a cell computes. The levels of train/amp.h and Cell::to_float make these.
+struct CellPrecision {
+  ops::Precision ops;           ///< for the op calls in `construct`; kRegion: float inputs are cast to its dtype too
+  std::optional<DType> output;  ///< float results are cast to it
+  std::string why;              ///< "level O2", "to_float", ...: for reports
+  bool chosen = false;          ///< by to_float: levels leave the cell as it is
+  std::string level;            ///< of the network, and the half type it was set with
+  DType half = DType::kFloat32;
+};
+/// The value with the float32 and half tensors in it cast.
+Value cast_floats(const Value& value, DType dtype);
+
 class Cell : public RefCounted {
  public:
   Cell();
@@ -111,6 +125,11 @@ class Cell : public RefCounted {
   /// Sets training or evaluation for this cell and all below. New cells are in evaluation.
   void set_train(bool mode = true);
   void set_requires_grad(bool value);
+  /// This cell and all below compute in float16, bfloat16 or float32: their float inputs are cast, and parameters where
+  /// they are used. Throws ValueError for another dtype.
+  void to_float(DType dtype);
+  const std::shared_ptr<const CellPrecision>& precision() const { return precision_; }
+  void set_precision(std::shared_ptr<const CellPrecision> precision);
   /// Changes with every change of a training flag or registration in this cell or below: keys compiled functions.
   std::uint64_t version() const;
   /// Changes with every such change in any cell of the process.
@@ -160,6 +179,8 @@ class Cell : public RefCounted {
   virtual bool names(const Parameter&) const { return true; }
 
  private:
+  Value call_plain(const std::vector<Value>& args);
+  Value call_precise(std::vector<Value> args);
   void name_parameters(const std::string& prefix, std::set<const Cell*>& seen);
   template <typename F>
   void visit(const std::string& prefix, std::set<const Cell*>& seen, F&& f) const;
@@ -168,6 +189,7 @@ class Cell : public RefCounted {
   std::vector<std::pair<std::string, Ref<Cell>>> children_;
   struct Hooks;
   std::unique_ptr<Hooks> hooks_;
+  std::shared_ptr<const CellPrecision> precision_;
   Maker maker_;
   bool training_ = false, auto_prefix_ = true;
   std::uint64_t version_ = 0;

@@ -7,6 +7,7 @@
 #include "undertow/base/check.h"
 #include "undertow/data/pipeline.h"
 #include "undertow/runtime/context.h"
+#include "undertow/train/amp.h"
 #include "undertow/train/run.h"
 #include "undertow/train/sink.h"
 #include "undertow/train/train_step.h"
@@ -50,12 +51,12 @@ struct Model::Impl {
 Model::Model(Ref<nn::Cell> network, Ref<nn::Cell> loss_fn, Ref<nn::OptimizerCell> optimizer, ModelOptions options)
     : impl_(std::make_unique<Impl>()) {
   UNDERTOW_CHECK(network, TypeError, "Model: 'network' must be a Cell");
-  UNDERTOW_CHECK(options.amp_level == "O0", ValueError, "Model: amp_level '{}' is not supported yet; use O0",
-                 options.amp_level);
   UNDERTOW_CHECK(options.metrics.empty() || loss_fn || options.eval_network, ValueError,
                  "Model: 'metrics' need a 'loss_fn' or an 'eval_network'");
   for (const nn::NamedMetric& m : options.metrics)
     UNDERTOW_CHECK(m.metric, TypeError, "Model: metric '{}' is not a Metric", m.name);
+  amp::auto_mixed_precision(network,
+                            {.amp_level = options.amp_level, .keep_batchnorm_fp32 = options.keep_batchnorm_fp32});
   impl_->network = std::move(network);
   impl_->loss_fn = std::move(loss_fn);
   impl_->optimizer = std::move(optimizer);

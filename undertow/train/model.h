@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct ModelOptions {
   Ref<nn::Cell> eval_network;
   /// Places of loss, output and label in what eval_network returns.
   std::array<int, 3> eval_indexes{0, 1, 2};
-  std::string amp_level = "O0";
+  std::string amp_level = "O0";  ///< set on the network (train/amp.h), with the context's half type
+  std::optional<bool> keep_batchnorm_fp32;
 };
 
 /// Called on the calling thread about every 20 ms while a run is in progress; may throw to end it at a step border.

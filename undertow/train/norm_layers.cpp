@@ -48,7 +48,7 @@ Tensor BatchNormCell::construct(const Tensor& x) {
       "gamma {}",
       where(), fmt::join(ranks_, " or "), features_, x.shape().str(), get_param("gamma").shape().str());
   const Parameter mean = get_param("moving_mean"), variance = get_param("moving_variance");
-  const Parameter gamma = get_param("gamma"), beta = get_param("beta");
+  const Tensor gamma = ops::read(get_param("gamma")), beta = ops::read(get_param("beta"));
   if (options_.use_batch_statistics.value_or(training()))
     return ops::batch_norm_training(x, mean, variance, gamma, beta, options_.momentum, options_.eps, where());
   return ops::batch_norm(x, mean, variance, gamma, beta, options_.eps);

@@ -9,7 +9,7 @@ from undertow.dataset import Dataset
 from undertow.train.metrics import _FACTORY, _for_model, get_metric_fn
 
 # Keywords of MindSpore's Model that change nothing here when they have these values.
-_NEUTRAL = {"loss_scale_manager": None, "keep_batchnorm_fp32": None, "boost_config_dict": "", "acc_level": "O0"}
+_NEUTRAL = {"loss_scale_manager": None, "boost_config_dict": "", "acc_level": "O0"}
 
 
 class _Function(Cell):
@@ -86,11 +86,13 @@ def _flag(value, argument):
 
 
 class Model:
-    """Model(network, loss_fn=None, optimizer=None, metrics=None, eval_network=None, eval_indexes=None)
+    """Model(network, loss_fn=None, optimizer=None, metrics=None, eval_network=None, eval_indexes=None, amp_level="O0")
 
     With a loss function the dataset gives two columns (data, label); without one the network gets all columns and
     returns the loss. metrics: a set of names ("accuracy", "loss") or a dict of Metrics. eval_network returns (loss,
-    output, label), or has their places in eval_indexes. Raises TypeError and ValueError for what does not go together.
+    output, label), or has their places in eval_indexes. amp_level: O0, O1, O2, O3 or auto, set on the network with the
+    context's half type (amp.auto_mixed_precision); keep_batchnorm_fp32 says of O2 and O3 whether BatchNorm and
+    LayerNorm normalise in float32. Raises TypeError and ValueError for what does not go together.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Model:
         eval_indexes=None,
         amp_level="O0",
         boost_level="O0",
+        keep_batchnorm_fp32=None,
         **kwargs,
     ):
         for name, value in kwargs.items():
@@ -123,7 +126,14 @@ class Model:
         if len(indexes) != 3:
             raise ValueError(f"Model: 'eval_indexes' must have three items (loss, output, label), got {len(indexes)}")
         self._core = _core.train.Model(
-            self._network, self._loss_fn, optimizer, self._metrics, self._eval_network, indexes, amp_level
+            self._network,
+            self._loss_fn,
+            optimizer,
+            self._metrics,
+            self._eval_network,
+            indexes,
+            amp_level,
+            keep_batchnorm_fp32,
         )
 
     @property

@@ -4,6 +4,7 @@
 #include "undertow/backend/cpu/compute_lock.h"
 #include "undertow/backend/cpu/kernel_list.h"
 #include "undertow/backend/cpu/nests.h"
+#include "undertow/backend/cpu/onednn_common.h"
 #include "undertow/backend/cpu/parallel.h"
 #include "undertow/backend/host/control.h"
 #include "undertow/backend/host/launch.h"
@@ -115,7 +116,9 @@ class CpuBackend final : public Backend {
 
  private:
   // The registers' width in float32: oneDNN's own blocked formats (measured: docs/decisions/0008-layout.md).
-  Caps caps_{.fuse = true, .channel_block = codegen::host_isa().avx512 ? 16 : 8, .half = DType::kBFloat16};
+  Caps caps_{.fuse = true,
+             .channel_block = codegen::host_isa().avx512 ? 16 : 8,
+             .half = dnnl_native(DType::kBFloat16) ? std::optional(DType::kBFloat16) : std::nullopt};
 };
 
 }  // namespace

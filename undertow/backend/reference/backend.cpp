@@ -180,7 +180,7 @@ class ReferenceBackend final : public Backend {
     return std::make_unique<ReferenceKernel<FunctionContext>>(std::move(info));
   }
 
-  Caps caps_{.fuse = false, .channel_block = 0, .half = DType::kBFloat16};
+  Caps caps_{.fuse = false, .channel_block = 0, .half = std::nullopt};
 };
 
 }  // namespace
