@@ -101,6 +101,8 @@ void bind_losses(nb::module_& m, nb::module_& nn);
 void bind_optimizers(nb::module_& m);
 void bind_serialization(nb::module_& m);
 void bind_schedules(nb::module_& m);
+/// Loss scaling goes into `m`, cells into `layers`.
+void bind_wrapped(nb::module_& m, nb::module_& layers);
 void bind_callbacks(nb::module_& m);
 void bind_metrics(nb::module_& m);
 

@@ -30,6 +30,7 @@ NB_MODULE(_core, m) {
   auto data = m.def_submodule("data");
   bind_data(data);
   auto train = m.def_submodule("train");
+  bind_wrapped(train, nn);
   bind_train(train, nn);
   bind_serialization(train);
   auto amp = m.def_submodule("amp");

@@ -101,6 +101,8 @@ constexpr Field kFields[] = {
     {"wait_seconds", [](const CallbackParams& p) { return nb::object(nb::float_(p.wait_seconds)); }},
     {"list_callback", [](const CallbackParams& p) { return nb::object(nb::cast(p.list_callback)); }},
     {"step_learning_rates", [](const CallbackParams& p) { return nb::object(nb::cast(p.step_learning_rates)); }},
+    {"step_loss_scales", [](const CallbackParams& p) { return nb::object(nb::cast(p.step_loss_scales)); }},
+    {"step_skipped", [](const CallbackParams& p) { return nb::object(nb::cast(p.step_skipped)); }},
     {"metrics", [](const CallbackParams& p) { return values_object(p.metrics); },
      [](CallbackParams& p, nb::handle v) { p.metrics = to_values(v); }, true},
     {"eval_results", [](const CallbackParams& p) { return values_object(p.eval_results); },

@@ -126,7 +126,7 @@ class CompiledFunction {
               const PrintScope prints;
               return nb::cast<std::vector<Tensor>>(build_(inputs));
             },
-            false) {}
+            runtime::StepOutputs::kPlain) {}
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
     nb::gil_scoped_release release;
     const std::uint64_t changes = nn::Cell::changes();

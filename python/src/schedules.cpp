@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// nn: learning rates as cells and as lists, and the wrappers around networks (WithLossCell, TrainOneStepCell, ...).
+// nn: learning rates as cells and as lists.
 #include "python/src/optim_args.h"
 #include "undertow/base/check.h"
 #include "undertow/train/schedule.h"
-#include "undertow/train/wrap.h"
 
 namespace undertow::python {
 namespace {
@@ -143,61 +142,11 @@ void bind_schedule_lists(nb::module_& m) {
       "learning_rate * min(epoch, warmup_epoch) / warmup_epoch, one value a step.");
 }
 
-/// A Cell, or TypeError naming the argument.
-Ref<nn::Cell> cell_arg(Py o, const char* cls, const char* argument) {
-  UNDERTOW_CHECK(nb::isinstance<nn::Cell>(o), TypeError, "{}: '{}' must be a Cell, got {}", cls, argument,
-                 type_name_of(o));
-  return Ref<nn::Cell>(nb::inst_ptr<nn::Cell>(o));
-}
-
-void bind_wrappers(nb::module_& m) {
-  auto with_loss = cell_class<nn::WithLossCellImpl, nn::Cell>(
-      m, "WithLossCell", "WithLossCell(backbone, loss_fn): loss_fn(backbone(data), label).");
-  with_loss.def(
-      "__init__",
-      [](Self<nn::WithLossCellImpl> self, Py backbone, Py loss) {
-        construct_plain(self, cell_arg(backbone, "WithLossCell", "backbone"),
-                        cell_arg(loss, "WithLossCell", "loss_fn"));
-      },
-      "backbone"_a, "loss_fn"_a);
-  with_loss.def_prop_ro("backbone_network", [](const nn::WithLossCellImpl& c) { return c.backbone_network(); });
-  cell_class<nn::WithEvalCellImpl, nn::Cell>(
-      m, "WithEvalCell", "WithEvalCell(network, loss_fn, add_cast_fp32=False): (loss, network(data), label).")
-      .def(
-          "__init__",
-          [](Self<nn::WithEvalCellImpl> self, Py network, Py loss, Py cast) {
-            construct_plain(self, cell_arg(network, "WithEvalCell", "network"),
-                            cell_arg(loss, "WithEvalCell", "loss_fn"), to_bool(cast, "WithEvalCell", "add_cast_fp32"));
-          },
-          "network"_a, "loss_fn"_a, "add_cast_fp32"_a = false);
-  auto step = cell_class<nn::TrainOneStepCellImpl, nn::Cell>(
-      m, "TrainOneStepCell",
-      "TrainOneStepCell(network, optimizer, sens=None, return_grad=False): runs a network that returns the loss, and "
-      "updates. Gives what the network gave; with return_grad also {parameter name: gradient}.");
-  step.def(
-      "__init__",
-      [](Self<nn::TrainOneStepCellImpl> self, Py network, Py optimizer, Py sens, bool return_grad) {
-        UNDERTOW_CHECK(nb::isinstance<nn::OptimizerCell>(optimizer), TypeError,
-                       "TrainOneStepCell: 'optimizer' must be an Optimizer, got {}", type_name_of(optimizer));
-        nn::TrainOneStepOptions o;
-        o.return_grad = return_grad;
-        if (const Tensor* t = unwrap(sens)) o.sens = t->item_as_double();
-        else if (!sens.is_none()) o.sens = to_number(sens, "TrainOneStepCell", "sens");
-        construct_plain(self, cell_arg(network, "TrainOneStepCell", "network"),
-                        Ref<nn::OptimizerCell>(nb::inst_ptr<nn::OptimizerCell>(optimizer)), o);
-        nb::inst_mark_ready(self.h);
-        nb::module_::import_("undertow.nn._training")
-            .attr("_describe_step")(self.h, o.sens, !sens.is_none(), return_grad);
-      },
-      "network"_a, "optimizer"_a, "sens"_a.none() = nb::none(), "return_grad"_a = false);
-}
-
 }  // namespace
 
 void bind_schedules(nb::module_& m) {
   bind_schedule_cells(m);
   bind_schedule_lists(m);
-  bind_wrappers(m);
 }
 
 }  // namespace undertow::python

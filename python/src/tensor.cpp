@@ -7,7 +7,7 @@
 #include "python/src/common.h"
 #include "python/src/tensor_index.h"
 #include "undertow/base/check.h"
-#include "undertow/runtime/trace.h"
+#include "undertow/runtime/branches.h"
 
 namespace undertow::python {
 namespace {
@@ -246,6 +246,7 @@ void bind_tensor(nb::module_& m) {
            })
       .def("__bool__",
            [](const Tensor& t) {
+             if (const std::optional<bool> way = runtime::decide(t)) return *way;
              need_value(
                  t, "a condition (if, while, and, or, not, bool())",
                  "Choose between tensors with ops.where(condition, x, y), between functions with ops.cond, and loop "

@@ -91,6 +91,19 @@ void print_python_line(std::string_view line) {
   file.attr("flush")();
 }
 
+/// What a manager said, which may be written in Python.
+class GivenScale final : public LossScaleManagerImpl {
+ public:
+  GivenScale(double scale, Ref<nn::Cell> update) : scale_(scale), update_(std::move(update)) {}
+  double get_loss_scale() const override { return scale_; }
+  void update_loss_scale(bool) override {}
+  Ref<nn::Cell> get_update_cell() const override { return update_; }
+
+ private:
+  double scale_;
+  Ref<nn::Cell> update_;
+};
+
 /// A callback or a cell may hold its model: then both go together.
 int model_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -99,6 +112,7 @@ int model_traverse(PyObject* self, visitproc visit, void* arg) {
   if (m.network()) Py_VISIT(static_cast<PyObject*>(m.network()->self_py()));
   if (m.loss_fn()) Py_VISIT(static_cast<PyObject*>(m.loss_fn()->self_py()));
   if (m.optimizer()) Py_VISIT(static_cast<PyObject*>(m.optimizer()->self_py()));
+  if (m.loss_scale_update()) Py_VISIT(static_cast<PyObject*>(m.loss_scale_update()->self_py()));
   for (const nn::NamedMetric& named : m.metrics()) Py_VISIT(static_cast<PyObject*>(named.metric->self_py()));
   return 0;
 }
@@ -111,8 +125,11 @@ void bind_model(nb::module_& m) {
           "__init__",
           [](Model* self, Ref<nn::Cell> network, Ref<nn::Cell> loss, Ref<nn::OptimizerCell> optimizer,
              const std::vector<std::pair<std::string, Ref<Metric>>>& metrics, Ref<nn::Cell> eval_network,
-             std::array<int, 3> indexes, std::string amp_level, std::optional<bool> keep_batchnorm_fp32) {
+             std::array<int, 3> indexes, std::string amp_level, std::optional<bool> keep_batchnorm_fp32,
+             bool scale_by_level, std::optional<double> loss_scale, Ref<nn::Cell> update) {
             ModelOptions o;
+            if (loss_scale) o.loss_scale_manager = make_ref<GivenScale>(*loss_scale, std::move(update));
+            else if (!scale_by_level) o.loss_scale_manager = Ref<LossScaleManagerImpl>();
             for (const auto& [name, metric] : metrics) o.metrics.emplace_back(name, metric);
             o.eval_network = std::move(eval_network);
             o.eval_indexes = indexes;
@@ -121,7 +138,8 @@ void bind_model(nb::module_& m) {
             new (self) Model(std::move(network), std::move(loss), std::move(optimizer), std::move(o));
           },
           nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
-          nb::arg().none())
+          nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg().none())
+      .def("train_network", &Model::train_network)
       .def("train",
            [](Model& self, std::int64_t epoch, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks,
               bool sink, std::int64_t sink_size, std::int64_t initial_epoch) {

@@ -41,6 +41,8 @@ TEST(GraphHash, EverythingElseCounts) {
       [](Graph& g) { g.values[2].type.shape = {1, 3}; },
       [](Graph& g) { g.values[3].type.shape = {3, 4}; },
       [](Graph& g) { g.states[0].result = kNoId; },
+      [](Graph& g) { g.states[0].always = true; },
+      [](Graph& g) { g.nodes[0].phase = Phase::kAlways; },
       [](Graph& g) { g.nodes[0].op = &test_op("test.split"); },
       [](Graph& g) { std::swap(g.nodes[0].inputs[0], g.nodes[0].inputs[1]); },
       [](Graph& g) { g.nodes[0].phase = Phase::kCommit; },

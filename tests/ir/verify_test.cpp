@@ -77,6 +77,8 @@ TEST(Verify, Nodes) {
       {"node 0 (test.add), cell net.fc, at lenet.py:31: dtypes differ",
        [](Example& e) { e.g.values[e.bias].type.dtype = DType::kInt8; }},
       {"a compute node stands after a commit node", [](Example& e) { e.g.nodes[0].phase = Phase::kCommit; }},
+      {"a compute node stands after an always node", [](Example& e) { e.g.nodes[0].phase = Phase::kAlways; }},
+      {"a commit node stands after an always node", [](Example& e) { e.g.nodes[3].phase = Phase::kAlways; }},
       {"must run before the guard", [](Example& e) { e.g.nodes[2].phase = Phase::kCommit; }},
       {"a fused node has no rule", [](Example& e) { e.g.nodes[3].nest = nullptr; }},
   });

@@ -67,7 +67,7 @@ struct Machine {
                                           [](const Tensors& c) { return Tensors{c[0] * 2.0 + 1.0}; }, {high})[0];
                       return std::vector<Tensor>{doubled};
                     },
-                    true};
+                    StepOutputs::kLoss};
 };
 
 TEST_P(Control, ACommandOfManySteps) {
@@ -106,7 +106,7 @@ TEST_P(Control, AStopEndsALoopThatWouldNot) {
                                              [](const Tensors& c) { return Tensors{ops::abs(c[0]) * 0.5 + 1.0}; },
                                              {ops::reduce_sum(in[0])});
                     },
-                    true};
+                    StepOutputs::kLoss};
   Rows data({{1, 2}, {3, 4}});
   std::atomic<bool> stop{false};
   CommandOptions options{.steps = 2};
@@ -130,7 +130,7 @@ TEST_P(Control, AnErrorInALoopNamesItsOpAndChangesNothing) {
                           {ops::constant(0, DType::kFloat32)}, {at});
                       return std::vector<Tensor>{s.carry[0]};
                     },
-                    true};
+                    StepOutputs::kLoss};
   Rows data({{0, 1, 2}, {1, 7, 1}, {0, 0, 0}});
   CommandResult r;
   try {
@@ -159,7 +159,7 @@ TEST_P(Control, PrintsGoToCoutInOrder) {
                       ops::print_({"last", late});
                       return std::vector<Tensor>{late};
                     },
-                    true};
+                    StepOutputs::kLoss};
   std::vector<std::vector<float>> rows;
   std::string expected;
   for (int s = 0; s < 50; ++s) {

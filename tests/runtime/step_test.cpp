@@ -30,7 +30,7 @@ struct Line {
                       ops::assign(b, b - g[1] * 0.01);
                       return std::vector<Tensor>{loss};
                     },
-                    true};
+                    StepOutputs::kLoss};
 };
 
 TEST_P(Step, RunOnceUpdatesTheParametersAsALoopWould) {
@@ -76,7 +76,7 @@ TEST_P(Step, SoftmaxCrossEntropyIsOneNumberPerRow) {
       [](Trace&, const std::vector<Tensor>& in) {
         return std::vector<Tensor>{ops::reduce_mean(ops::cross_entropy_sparse(in[0], in[1]))};
       },
-      true);
+      StepOutputs::kLoss);
   const auto out = run_once(f, {Tensor::zeros({2, 3}), Tensor({std::int32_t{0}, std::int32_t{2}})});
   EXPECT_NEAR(out.at(0).item<float>(), 1.0986123, 1e-6);
   try {
@@ -93,7 +93,8 @@ TEST_P(Step, AnEqualGraphIsCompiledOnce) {
   const Tensor x = Tensor::full({5, 7}, 2);
   for (int i = 0; i < 3; ++i) {
     StepFunction f(
-        "twice", [](Trace&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2.0}; }, false);
+        "twice", [](Trace&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2.0}; },
+        StepOutputs::kPlain);
     EXPECT_EQ(run_once(f, {x}).at(0).data_as<float>()[34], 4);
   }
   EXPECT_LE(stats().compiles, 1);

@@ -156,7 +156,7 @@ TEST(Layout, RandomNetworksEqualTheReference) {
       set_context({.mode = GRAPH_MODE, .device_target = device});
       runtime::StepFunction step(
           "random", [&](runtime::Trace& trace, const Tensors& columns) { return Program(seed).build(trace, columns); },
-          true);
+          runtime::StepOutputs::kLoss);
       results.push_back(runtime::run_once(step, in));
     }
     ASSERT_EQ(results[0].size(), results[1].size());

@@ -155,7 +155,7 @@ void check(std::uint64_t seeds, bool control) {
           [&](runtime::Trace& trace, const std::vector<Tensor>& columns_in) {
             return Program(seed, control).build(trace, columns_in);
           },
-          true);
+          runtime::StepOutputs::kLoss);
       results.push_back(runtime::run_once(step, in));
     }
     set_context({.device_target = "reference"});  // op by op, which would be a compilation each

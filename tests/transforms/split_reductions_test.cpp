@@ -67,7 +67,7 @@ TEST(SplitReductions, ResultsAreThoseOfTheReference) {
                                      ops::reduce_var(table, {0, 1}),
                                      ops::reduce_min(table, {0, 2})};
         },
-        false);
+        runtime::StepOutputs::kPlain);
     results.push_back(runtime::run_once(step, {Tensor(values)}));
   }
   for (std::size_t k = 0; k < results[0].size(); ++k) {

@@ -99,7 +99,7 @@ class Feed {
 struct StepRecord {
   double loss = 0;
   float learning_rate = 0, loss_scale = 1;
-  bool skipped = false;   // the guard held the commit back (loss scaling)
+  bool skipped = false;   // the guard held the commit back: a gradient was not finite (loss scaling)
   std::int64_t step = 0;  // steps run so far, this one included
   std::int64_t run_ns = 0, wait_ns = 0;
 };
@@ -107,7 +107,7 @@ struct StepRecord {
 /// A lowered step: flat instructions for each slot variant, over fixed memory.
 struct Program {
   struct Variant {
-    std::vector<Instr> compute, commit;
+    std::vector<Instr> compute, commit, always;  // a skipped step runs all but `commit`
   };
   std::vector<Variant> variants;
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -115,6 +115,8 @@ struct Program {
   const void* loss = nullptr;            // f32 scalar or null
   std::int64_t loss_count = 1;           // elements; the record holds their mean
   const float* learning_rate = nullptr;
+  const bool* skip = nullptr;         // known after `compute`; null: no step is skipped
+  const float* loss_scale = nullptr;  // null: 1
 };
 
 struct LaunchArgs {
@@ -124,7 +126,7 @@ struct LaunchArgs {
   std::span<StepRecord> records;                  // written in order; at least `steps` of them
   std::atomic<std::int64_t>* progress = nullptr;  // records written so far
   const std::atomic<bool>* stop = nullptr;        // honoured at the next step border
-  bool stop_on_non_finite = false;                // a non-finite loss is an error found by the guard
+  bool stop_on_non_finite = false;                // a non-finite loss is an error, unless the step is skipped
   bool borrowed_thread =
       false;  // not the compute thread: its floating-point mode is put back, no team is opened for it
 };
@@ -148,8 +150,8 @@ class Backend {
   ///   scan   constants, carries (written in place), then this trip's elements
   /// The host's devices loop on the compute thread; a GPU may make conditional nodes of its graph from them.
   virtual std::unique_ptr<Kernel> make_control(const ir::Node& node, std::vector<RegionBody> bodies) = 0;
-  /// Runs up to `args.steps` steps: pop a slot; compute; guard; commit; record. This is the sink: the host is not woken
-  /// in between. Called on the compute thread, or for a few tiny steps on one that would only wait for it.
+  /// Runs up to `args.steps` steps: pop a slot; compute; guard; commit; always; record. This is the sink: the host is
+  /// not woken in between. Called on the compute thread, or for a few tiny steps on one that would only wait for it.
   virtual LaunchResult launch(Program& program, const LaunchArgs& args) = 0;
 };
 

@@ -120,7 +120,7 @@ Digest Graph::hash() const {
   }
   h.add(states.size());
   for (const auto& s : states) {
-    h.add(s.value).add(s.result);
+    h.add(s.value).add(s.result).add(s.always);
     add_type(type(s.value));
   }
   h.add(nodes.size());

@@ -17,8 +17,9 @@ using ValueId = std::uint32_t;
 using NodeId = std::uint32_t;
 inline constexpr std::uint32_t kNoId = UINT32_MAX;
 
-/// When a node may run within a step (design: compute, guard, commit).
-enum class Phase : std::uint8_t { kCompute, kCommit };
+/// When a node runs within a step: compute, then commit, which a skipped step leaves out (loss scaling), then what is
+/// written in any case.
+enum class Phase : std::uint8_t { kCompute, kCommit, kAlways };
 
 struct Value {
   TensorType type;
@@ -54,6 +55,7 @@ struct State {
   std::string name;
   ValueId value = kNoId;   // on entry
   ValueId result = kNoId;  // on exit, kNoId when it is only read
+  bool always = false;     // written by skipped steps too: the loss scale and its counters
   Tensor parameter;        // null in graphs that were parsed from text
 };
 
@@ -113,7 +115,7 @@ std::string print(const Graph& graph);
 Graph parse(std::string_view text);
 
 /// Throws Error naming the first broken rule: ids in range, each value defined once and before its use, types as the
-/// ops infer them, no state written twice, commit nodes after compute nodes; the same for regions.
+/// ops infer them, no state written twice, nodes in the order of their phases; the same for regions.
 void verify(const Graph& graph);
 
 }  // namespace undertow::ir

@@ -255,6 +255,7 @@ class Parser {
   void parse_definition() {
     Node node;
     if (accept("commit")) node.phase = Phase::kCommit;
+    else if (accept("always")) node.phase = Phase::kAlways;
     const Token first = lex_.peek();
     if (is_punct("%")) {
       do node.outputs.push_back(define(static_cast<NodeId>(g_.nodes.size())));
@@ -299,6 +300,7 @@ class Parser {
       state.result = value_id();
       results_.emplace_back(at, state.result);
     }
+    state.always = accept("always");
     g_.states.push_back(std::move(state));
     publish();
     end_line();

@@ -3,9 +3,11 @@
 //
 //   %0: Float32[32, 784] = input batch "image"
 //   %1: Float32[10, 784] = state "fc.weight" -> %9
+//   %5: Float32[] = state "scale_sense" -> %11 always
 //   %2: Float32[32, 10] = matmul(%0, %1) {transpose_a = false, transpose_b = true}  # net.fc lenet.py:31
 //   check_index(%3) {low = 0, high = 10}
 //   commit %9: Float32[10, 784] = sub(%1, %8)
+//   always %11: Float32[] = copy(%10)
 //   return %2
 //
 // A fused node's loop nest follows its line in braces: the loops, then each stage's loads, locals, scalar instructions
@@ -52,8 +54,8 @@ class Printer {
       line("{} = input {} {}", value(i.value), i.kind < kInputKindNames.size() ? kInputKindNames[i.kind] : "?",
            quoted(i.name));
     for (const auto& s : g_.states)
-      line("{} = state {}{}", value(s.value), quoted(s.name),
-           s.result == kNoId ? "" : fmt::format(" -> %{}", s.result));
+      line("{} = state {}{}{}", value(s.value), quoted(s.name),
+           s.result == kNoId ? "" : fmt::format(" -> %{}", s.result), s.always ? " always" : "");
     for (const auto& n : g_.nodes) print_node(n);
     line("return {}", join(g_.outputs, [](ValueId v) { return fmt::format("%{}", v); }));
     return std::move(out_);
@@ -78,7 +80,7 @@ class Printer {
   }
 
   void print_node(const Node& n) {
-    std::string s = n.phase == Phase::kCommit ? "commit " : "";
+    std::string s = n.phase == Phase::kCommit ? "commit " : n.phase == Phase::kAlways ? "always " : "";
     if (!n.outputs.empty()) s += join(n.outputs, [&](ValueId v) { return value(v); }) + " = ";
     s +=
         fmt::format("{}({})", n.op ? n.op->name : "?", join(n.inputs, [](ValueId v) { return fmt::format("%{}", v); }));

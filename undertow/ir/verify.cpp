@@ -163,10 +163,10 @@ class Verifier {
                    g_.states.size());
     for (const auto& i : g_.inputs) check_input(i);
     check_states();
-    bool committing = false;
+    Phase phase = Phase::kCompute;
     for (NodeId n = 0; n < g_.nodes.size(); ++n) {
       try {
-        check_node(n, committing);
+        check_node(n, phase);
       } catch (const Error& e) {
         throw Error(fmt::format("the graph breaks a rule at node {} ({}){}: {}", n,
                                 g_.nodes[n].op ? g_.nodes[n].op->name : "?", where(g_.nodes[n]), e.what()));
@@ -228,13 +228,15 @@ class Verifier {
                    text(g_.type(s.result)), text(g_.type(s.value)));
   }
 
-  void check_node(NodeId id, bool& committing) {
+  void check_node(NodeId id, Phase& phase) {
     const Node& n = g_.nodes[id];
     UNDERTOW_CHECK(n.op, Error, "it has no operator");
     UNDERTOW_CHECK(n.scope < g_.scopes.size(), Error, "scope {} of {}", n.scope, g_.scopes.size());
     UNDERTOW_CHECK(n.op->num_inputs < 0 || static_cast<int>(n.inputs.size()) == n.op->num_inputs, Error,
                    "it takes {} inputs, got {}", n.op->num_inputs, n.inputs.size());
-    UNDERTOW_CHECK(!committing || n.phase == Phase::kCommit, Error, "a compute node stands after a commit node");
+    UNDERTOW_CHECK(n.phase >= phase, Error, "a {} node stands after {} node",
+                   n.phase == Phase::kCompute ? "compute" : "commit",
+                   phase == Phase::kCommit ? "a commit" : "an always");
     UNDERTOW_CHECK(!n.op->effect || n.phase == Phase::kCompute, Error,
                    "an op that can fail must run before the guard, not in the commit");
     UNDERTOW_CHECK(!region_ || n.phase == Phase::kCompute, Error, "a commit node stands in a region");
@@ -248,7 +250,7 @@ class Verifier {
         throw Error(fmt::format("in region {}: {}", r, e.what()));
       }
     }
-    committing = n.phase == Phase::kCommit;
+    phase = n.phase;
     std::vector<TensorType> in, out;
     for (const ValueId v : n.inputs) {
       check_use(v, "an input");

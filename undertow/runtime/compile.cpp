@@ -8,6 +8,7 @@
 #include "undertow/ir/op_set.h"
 #include "undertow/runtime/context.h"
 #include "undertow/runtime/counters.h"
+#include "undertow/runtime/session.h"
 #include "undertow/transforms/pipeline.h"
 
 namespace undertow::runtime {
@@ -30,8 +31,8 @@ void copy_leaf_outputs(ir::Graph& graph) {
 
 }  // namespace
 
-CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, bool has_loss)
-    : graph_(std::move(graph)), device_(device), has_loss_(has_loss) {
+CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, StepOutputs outputs)
+    : graph_(std::move(graph)), device_(device), outputs_(outputs) {
   for (auto& i : graph_.inputs) i.captured = {};  // tensors belong to the trace, not to the program
   for (auto& s : graph_.states) s.parameter = {};
   copy_leaf_outputs(graph_);
@@ -100,7 +101,10 @@ backend::Program& CompiledGraph::bind(const Addresses& a) {
         instr = program_.kernels[n]->bind(args);
       }
       auto& variant = program_.variants[k];
-      (node.phase == ir::Phase::kCommit ? variant.commit : variant.compute).push_back(instr);
+      (node.phase == ir::Phase::kCompute  ? variant.compute
+       : node.phase == ir::Phase::kCommit ? variant.commit
+                                          : variant.always)
+          .push_back(instr);
     }
   }
   for (const auto& [v, s] : plan_.copies) {
@@ -108,19 +112,23 @@ backend::Program& CompiledGraph::bind(const Addresses& a) {
     Copy& c = copies_.emplace_back(
         Copy{a.states[s], address(v, a, 0), static_cast<std::size_t>(t.shape.numel()) * size_of(t.dtype)});
     for (auto& variant : program_.variants)
-      variant.commit.push_back({[](void* p, ir::StepError*) {
-                                  const auto& copy = *static_cast<Copy*>(p);
-                                  std::memcpy(copy.to, copy.from, copy.bytes);
-                                },
-                                &c});
+      (graph_.states[s].always ? variant.always : variant.commit)
+          .push_back({[](void* p, ir::StepError*) {
+                        const auto& copy = *static_cast<Copy*>(p);
+                        std::memcpy(copy.to, copy.from, copy.bytes);
+                      },
+                      &c});
   }
   program_.step_counter = &step_;
   program_.learning_rate = a.learning_rate;
-  if (has_loss_) {
+  program_.loss_scale = a.loss_scale;
+  if (outputs_ != StepOutputs::kPlain) {
     const ir::ValueId loss = graph_.outputs.at(0);
     program_.loss = address(loss, a, 0);
     program_.loss_count = graph_.type(loss).shape.numel();
   }
+  if (outputs_ == StepOutputs::kGuardedLoss)
+    program_.skip = static_cast<const bool*>(address(graph_.outputs.at(1), a, 0));
   bound_ = a;
   is_bound_ = true;
   return program_;
@@ -136,20 +144,21 @@ void CompiledGraph::read_outputs(std::vector<Tensor>& out) const {
   }
 }
 
-CompiledGraph::Addresses CompiledStep::addresses(std::vector<std::byte*> columns, const Tensor& learning_rate) const {
+CompiledGraph::Addresses CompiledStep::addresses(std::vector<std::byte*> columns, const StepFunction& step) const {
   CompiledGraph::Addresses a;
   for (const auto& s : states) a.states.push_back(s.data());
   for (const auto& c : captures) a.captures.push_back(c.data());
   a.columns = std::move(columns);
-  if (learning_rate.defined()) a.learning_rate = learning_rate.data_as<float>();
+  if (step.learning_rate.defined()) a.learning_rate = step.learning_rate.data_as<float>();
+  if (step.loss_scale.defined()) a.loss_scale = step.loss_scale.data_as<float>();
   return a;
 }
 
-const CompiledGraph::Addresses& CompiledStep::addresses(Channel& channel, const Tensor& learning_rate) {
+const CompiledGraph::Addresses& CompiledStep::addresses(Channel& channel, const StepFunction& step) {
   if (generation_ == channel.memory_generation()) return of_channel_;
   std::vector<std::byte*> columns;
   generation_ = channel.snapshot(columns);
-  of_channel_ = addresses(std::move(columns), learning_rate);
+  of_channel_ = addresses(std::move(columns), step);
   of_channel_.variants = static_cast<std::size_t>(channel.num_slots());
   return of_channel_;
 }
@@ -168,7 +177,7 @@ constexpr std::size_t kMaxPrograms = 64;
 
 }  // namespace
 
-std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss) {
+std::shared_ptr<CompiledStep> compile(Trace& trace, StepOutputs outputs) {
   trace.finish();
   const ir::Graph& g = trace.graph();
   auto step = std::make_shared<CompiledStep>();
@@ -178,7 +187,7 @@ std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss) {
 
   Hasher h;
   const Digest d = g.hash();
-  h.add(d.a).add(d.b).add(std::string_view(context().device)).add(has_loss);
+  h.add(d.a).add(d.b).add(std::string_view(context().device)).add(outputs);
   const Digest key = h.digest();
   const std::lock_guard lock(programs().mutex);
   if (const auto it = programs().entries.find(key); it != programs().entries.end()) {
@@ -188,7 +197,7 @@ std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss) {
   }
   if (programs().entries.size() >= kMaxPrograms)
     std::erase_if(programs().entries, [](const auto& e) { return e.second.use_count() == 1; });
-  step->compiled = std::make_shared<CompiledGraph>(g, backend::get_backend(context().device), has_loss);
+  step->compiled = std::make_shared<CompiledGraph>(g, backend::get_backend(context().device), outputs);
   counters().compiles.fetch_add(1, std::memory_order_relaxed);
   programs().entries[key] = step->compiled;
   return step;

@@ -21,7 +21,7 @@ namespace undertow::runtime {
 /// program is bound to one set of addresses at a time.
 class CompiledGraph {
  public:
-  CompiledGraph(ir::Graph graph, backend::Backend& device, bool has_loss);
+  CompiledGraph(ir::Graph graph, backend::Backend& device, StepOutputs outputs);
 
   /// Where everything lives for a run: pointers by Graph::states and by the captured inputs, in the graph's order, and
   /// the batch columns of each slot variant, one variant after the other.
@@ -29,7 +29,7 @@ class CompiledGraph {
     std::vector<void*> states, captures;
     std::vector<std::byte*> columns;
     std::size_t variants = 1;
-    const float* learning_rate = nullptr;
+    const float *learning_rate = nullptr, *loss_scale = nullptr;
     friend bool operator==(const Addresses&, const Addresses&) = default;
   };
   /// Resolves every instruction's pointers, unless they are already these. Call with `mutex` held.
@@ -61,7 +61,8 @@ class CompiledGraph {
 
   ir::Graph graph_;
   backend::Backend& device_;
-  bool has_loss_, serial_ = true;
+  StepOutputs outputs_;
+  bool serial_ = true;
   std::vector<Origin> origins_;
   transforms::Plan plan_;
   std::vector<bool> reads_batch_;                  // by node
@@ -75,6 +76,8 @@ class CompiledGraph {
   bool is_bound_ = false;
 };
 
+class StepFunction;
+
 /// A traced step: the compiled graph, and the tensors that this trace's states and captures stand for.
 class CompiledStep {
  public:
@@ -82,9 +85,9 @@ class CompiledStep {
   std::vector<Tensor> states, captures;
 
   /// For one batch in memory, its columns in order.
-  CompiledGraph::Addresses addresses(std::vector<std::byte*> columns, const Tensor& learning_rate) const;
+  CompiledGraph::Addresses addresses(std::vector<std::byte*> columns, const StepFunction& step) const;
   /// For a channel's slots; made once per channel memory.
-  const CompiledGraph::Addresses& addresses(Channel& channel, const Tensor& learning_rate);
+  const CompiledGraph::Addresses& addresses(Channel& channel, const StepFunction& step);
   /// The channel's memory generation that `addresses(channel)` last saw.
   std::uint64_t generation() const { return generation_; }
 
@@ -94,6 +97,6 @@ class CompiledStep {
 };
 
 /// Optimizes and lowers the finished graph of a trace, or finds the program of an equal graph.
-std::shared_ptr<CompiledStep> compile(Trace& trace, bool has_loss);
+std::shared_ptr<CompiledStep> compile(Trace& trace, StepOutputs outputs);
 
 }  // namespace undertow::runtime

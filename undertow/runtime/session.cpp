@@ -9,6 +9,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/ops/ops.h"
+#include "undertow/runtime/branches.h"
 #include "undertow/runtime/compile.h"
 #include "undertow/runtime/compute_thread.h"
 #include "undertow/runtime/counters.h"
@@ -93,8 +94,8 @@ void note_step(CompiledGraph& program, const backend::StepRecord& record) {
 
 }  // namespace
 
-StepFunction::StepFunction(std::string name, Build build, bool has_loss)
-    : name_(std::move(name)), build_(std::move(build)), has_loss_(has_loss) {}
+StepFunction::StepFunction(std::string name, Build build, StepOutputs outputs)
+    : name_(std::move(name)), build_(std::move(build)), outputs_(outputs) {}
 StepFunction::~StepFunction() = default;
 
 CompiledStep* StepFunction::find(const std::vector<ColumnType>& columns) const {
@@ -111,12 +112,13 @@ std::shared_ptr<CompiledStep> StepFunction::compile(const std::vector<ColumnType
     const TraceScope scope(&trace);
     std::vector<Tensor> inputs;
     for (const auto& c : columns) inputs.push_back(trace.symbolic_input(c.name, c.dtype, c.shape));
-    auto outputs = build_(trace, inputs);
-    UNDERTOW_CHECK(!has_loss_ || !outputs.empty(), TypeError, "{}: the step returned no loss", name_);
-    if (has_loss_) outputs[0] = ops::cast(outputs[0], DType::kFloat32);
+    auto outputs = trace_branches(trace, [&] { return build_(trace, inputs); });
+    const bool has_loss = outputs_ != StepOutputs::kPlain;
+    UNDERTOW_CHECK(!has_loss || !outputs.empty(), TypeError, "{}: the step returned no loss", name_);
+    if (has_loss) outputs[0] = ops::cast(outputs[0], DType::kFloat32);
     for (const auto& t : outputs) trace.output(t);
   }
-  auto step = runtime::compile(trace, has_loss_);
+  auto step = runtime::compile(trace, outputs_);
   compiled_.emplace_back(columns, step);
   return step;
 }
@@ -167,7 +169,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
       }
       CompiledGraph& program = *compiled->compiled;
       const std::lock_guard lock(program.mutex);
-      backend::Program& bound = program.bind(compiled->addresses(channel, step.learning_rate));
+      backend::Program& bound = program.bind(compiled->addresses(channel, step));
       ChannelFeed feed(channel, shapes, compiled->generation(), stop, idle);
       backend::LaunchArgs args;
       args.borrowed_thread = here;
@@ -235,15 +237,17 @@ void run_eager(StepFunction& step, Channel& channel, const CommandOptions& optio
       outputs = step.build()(trace, inputs);
     }
     backend::StepRecord record;
-    if (step.has_loss()) {
+    if (step.outputs() == StepOutputs::kGuardedLoss) record.skipped = outputs.at(1).item<bool>();
+    if (step.loss_scale.defined()) record.loss_scale = step.loss_scale.item<float>();  // before this step's update
+    if (step.outputs() != StepOutputs::kPlain) {
       const Tensor loss = outputs.at(0).to(DType::kFloat32);
       const float* v = loss.data_as<float>();
       for (std::int64_t k = 0; k < loss.size(); ++k) record.loss += v[k];
       record.loss /= static_cast<double>(std::max<std::int64_t>(loss.size(), 1));
-      if (options.stop_on_non_finite && !std::isfinite(record.loss))
+      if (options.stop_on_non_finite && !record.skipped && !std::isfinite(record.loss))
         raise_step_error({.code = ir::StepError::kNonFinite}, "the step", {});
     }
-    trace.commit();
+    trace.commit(record.skipped);
     if (step.learning_rate.defined()) record.learning_rate = step.learning_rate.item<float>();
     record.step = ++step.steps_run;
     record.wait_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(waited - start).count();
@@ -269,7 +273,7 @@ std::vector<Tensor> run_once(StepFunction& step, const std::vector<Tensor>& inpu
   const auto compiled = step.compile(types);
   CompiledGraph& program = *compiled->compiled;
   const std::lock_guard lock(program.mutex);
-  backend::Program& bound = program.bind(compiled->addresses(std::move(columns), step.learning_rate));
+  backend::Program& bound = program.bind(compiled->addresses(std::move(columns), step));
   SingleFeed feed;
   backend::StepRecord record;
   backend::LaunchArgs args;

@@ -19,17 +19,19 @@ class CompiledStep;
 /// What one step computes, as a recipe that is traced again at every command and found again by its graph's hash.
 class StepFunction {
  public:
-  /// `build` gets the batch columns and returns the step's outputs; outputs[0] is the loss if `has_loss`.
+  /// `build` gets the batch columns and returns the step's outputs, which are what `outputs` says.
   using Build = std::function<std::vector<Tensor>(Trace&, const std::vector<Tensor>& columns)>;
-  StepFunction(std::string name, Build build, bool has_loss);
+  StepFunction(std::string name, Build build, StepOutputs outputs);
   ~StepFunction();
 
   const std::string& name() const { return name_; }
-  bool has_loss() const { return has_loss_; }
+  StepOutputs outputs() const { return outputs_; }
   /// Steps run so far over the life of this object; keys random ops.
   std::int64_t steps_run = 0;
   /// A float32 scalar parameter that the step records report as the learning rate (may be null).
   Tensor learning_rate;
+  /// The same for the loss scale that a step has (before it is updated).
+  Tensor loss_scale;
 
   /// The program for columns of these types: traced, and compiled unless its graph is known.
   std::shared_ptr<CompiledStep> compile(const std::vector<ColumnType>& columns);
@@ -42,7 +44,7 @@ class StepFunction {
  private:
   std::string name_;
   Build build_;
-  bool has_loss_;
+  StepOutputs outputs_;
   std::vector<std::pair<std::vector<ColumnType>, std::shared_ptr<CompiledStep>>> compiled_;
 };
 

@@ -263,15 +263,18 @@ std::vector<Tensor> Trace::apply(const ir::OpDef& op, const std::vector<Tensor>&
 
 void Trace::assign(const Parameter& parameter, const Tensor& value) {
   value_of(parameter);  // registers it
-  states_.at(parameter.impl().get()).current = value_of(value);
+  const ir::ValueId newest = value_of(value);
+  StateEntry& entry = states_.at(parameter.impl().get());
+  entry.current = newest;
+  entry.always = entry.always || always_;
 }
 
-void Trace::commit() {
+void Trace::commit(bool skipped) {
   // Values first: one new value may be another parameter's old memory.
   std::vector<std::pair<Tensor, Tensor>> writes;
   for (const auto& [impl, entry] : states_) {
     const ir::State& s = graph_.states[entry.index];
-    if (entry.current == s.value) continue;
+    if (entry.current == s.value || (skipped && !entry.always)) continue;
     Tensor value = tensors_[entry.current];
     if (value.is_parameter()) value = value.clone();
     writes.emplace_back(s.parameter, value);
@@ -284,7 +287,9 @@ void Trace::output(const Tensor& value) { graph_.outputs.push_back(value_of(valu
 void Trace::finish() {
   for (const auto& [impl, entry] : states_) {
     ir::State& s = graph_.states[entry.index];
-    if (entry.current != s.value) s.result = entry.current;
+    if (entry.current == s.value) continue;
+    s.result = entry.current;
+    s.always = entry.always;
   }
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "undertow/ir/graph.h"
@@ -14,6 +16,13 @@
 #include "undertow/tensor/tensor.h"
 
 namespace undertow::runtime {
+
+/// What the outputs of a step stand for.
+enum class StepOutputs : std::uint8_t {
+  kPlain,
+  kLoss,         ///< [0]: the loss
+  kGuardedLoss,  ///< [0]: the loss; [1]: whether the step is skipped (bool scalar)
+};
 
 class Trace {
  public:
@@ -44,10 +53,22 @@ class Trace {
   void output(const Tensor& value);
   /// kCompile: marks the parameter writes in the graph, which is then complete.
   void finish();
-  /// kEager: performs the parameter writes. Called after the step's checks passed.
-  void commit();
+  /// kEager: performs the parameter writes. Called after the step's checks passed; a skipped step does those alone that
+  /// were made within an AlwaysWritten.
+  void commit(bool skipped = false);
   /// The step counter that keys random draws in kEager (kCompile: an input).
   void set_step(std::int64_t step) { step_ = step; }
+
+  /// The parameters as they are now, and where the draws stand.
+  struct Snapshot;
+  Snapshot snapshot() const;
+  void rewind(const Snapshot& to);
+  /// kCompile: the parameters are as in `then` where `ok` (bool scalar) holds, else as in `otherwise`.
+  void select_writes(const Tensor& ok, const Snapshot& then, const Snapshot& otherwise);
+  /// kCompile: code that is traced may branch on this bool scalar, and on what logic makes of such
+  /// (runtime/branches.h).
+  void mark_flag(const Tensor& flag);
+  bool is_flag(const Tensor& tensor) const;
 
   // Used by the dispatcher.
   std::vector<Tensor> apply(const ir::OpDef& op, const std::vector<Tensor>& inputs, ir::Attrs attrs,
@@ -80,6 +101,9 @@ class Trace {
   std::vector<bool> dependents(const std::vector<ir::ValueId>& values) const;
   void refuse_outer_paths(const std::vector<ir::ValueId>& wrt) const;
 
+  ir::ValueId first_version(const TensorImpl* parameter) const;
+  bool is_flag(ir::ValueId value) const;
+
   Mode mode_;
   Trace* outer_ = nullptr;  // of a region
   ir::Graph graph_;
@@ -87,6 +111,7 @@ class Trace {
   struct StateEntry {
     std::size_t index;    // into graph_.states; in a region into captured_
     ir::ValueId current;  // newest version
+    bool always = false;  // written by skipped steps too
   };
   std::unordered_map<const TensorImpl*, StateEntry> states_;
   std::unordered_map<const TensorImpl*, ir::ValueId> captures_;
@@ -97,10 +122,33 @@ class Trace {
   std::vector<Frame> frames_;
   ir::ValueId step_value_ = ir::kNoId;
   std::int64_t step_ = 0;
+  bool always_ = false;
+  std::unordered_set<ir::ValueId> flags_;
+  friend class AlwaysWritten;
+};
+
+struct Trace::Snapshot {
+  std::unordered_map<const TensorImpl*, ir::ValueId> newest;  // of the parameters that were known
+  std::vector<Frame> frames;
+};
+
+/// While it lives, parameter writes recorded by a trace are done by skipped steps too: those of the loss scale.
+class AlwaysWritten {
+ public:
+  explicit AlwaysWritten(Trace& trace) : trace_(trace), before_(std::exchange(trace.always_, true)) {}
+  ~AlwaysWritten() { trace_.always_ = before_; }
+  AlwaysWritten(const AlwaysWritten&) = delete;
+
+ private:
+  Trace& trace_;
+  bool before_;
 };
 
 /// The trace of this thread, or null.
 Trace* current_trace();
+/// Calls `f`, whose parameter writes happen only where `ok` (bool scalar) holds. A compiled step computes them in any
+/// case; elsewhere `f` is not called for nothing.
+void write_if(const Tensor& ok, const std::function<void()>& f);
 /// Makes a trace current for a scope.
 class TraceScope {
  public:

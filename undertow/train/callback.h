@@ -45,6 +45,8 @@ struct CallbackParams {
 
   std::vector<double> step_losses;          ///< of the steps since the last step_begin
   std::vector<double> step_learning_rates;  ///< of the same steps
+  std::vector<double> step_loss_scales;     ///< that they had; 1 without loss scaling
+  std::vector<bool> step_skipped;           ///< whether their update was skipped: a gradient was not finite
   double wait_seconds = 0;                  ///< how long the steps of this epoch waited for data so far
 };
 

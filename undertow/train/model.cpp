@@ -19,6 +19,7 @@ struct Model::Impl {
   Ref<nn::Cell> network, loss_fn;
   Ref<nn::OptimizerCell> optimizer;
   ModelOptions options;
+  train::LossScaling scaling;
   std::atomic<bool> stop{false};
   std::int64_t train_steps_run = 0, eval_steps_run = 0;  // key random ops over all calls
 
@@ -61,6 +62,12 @@ Model::Model(Ref<nn::Cell> network, Ref<nn::Cell> loss_fn, Ref<nn::OptimizerCell
   impl_->loss_fn = std::move(loss_fn);
   impl_->optimizer = std::move(optimizer);
   impl_->options = std::move(options);
+  if (!impl_->options.loss_scale_manager && impl_->options.amp_level == "O2")
+    impl_->options.loss_scale_manager = DynamicLossScaleManager();
+  const Ref<LossScaleManagerImpl> manager = impl_->options.loss_scale_manager.value_or(nullptr);
+  if (!impl_->optimizer || !manager) return;
+  impl_->scaling.update = manager->get_update_cell();
+  impl_->scaling.scale = nn::scale_sense(manager->get_loss_scale(), "Model: the scale of 'loss_scale_manager'");
 }
 
 Model::~Model() = default;
@@ -68,6 +75,8 @@ Model::~Model() = default;
 const Ref<nn::Cell>& Model::network() const { return impl_->network; }
 const Ref<nn::Cell>& Model::loss_fn() const { return impl_->loss_fn; }
 const Ref<nn::OptimizerCell>& Model::optimizer() const { return impl_->optimizer; }
+const Ref<nn::Cell>& Model::loss_scale_update() const { return impl_->scaling.update; }
+Ref<nn::Cell> Model::train_network() const { return impl_->train_network(); }
 const std::vector<nn::NamedMetric>& Model::metrics() const { return impl_->options.metrics; }
 void Model::request_stop() { impl_->stop = true; }
 
@@ -132,7 +141,8 @@ void Model::Impl::train(const char* function, std::int64_t epoch, const data::Da
 
   stop = false;
   train::Run run(p, {o.callbacks, o.poll, eager(o.dataset_sink_mode)}, stop);
-  run.make_step([this] { return train::make_train_step(network, loss_fn, optimizer); }, network, train_steps_run);
+  run.make_step([this] { return train::make_train_step(network, loss_fn, optimizer, scaling); }, network,
+                train_steps_run);
   train::Feed feed(dataset, pipeline);
   run.begin();
   for (std::int64_t e = o.initial_epoch; e < epoch && !run.stopped(); ++e) {
@@ -218,7 +228,11 @@ Model::Impl::Evaluation Model::Impl::evaluate(const data::Dataset& dataset, cons
 Ref<nn::Cell> Model::Impl::train_network() const {
   Ref<nn::Cell> with_loss = network;
   if (loss_fn) with_loss = nn::WithLossCell(network, loss_fn);
-  return optimizer ? Ref<nn::Cell>(nn::TrainOneStepCell(with_loss, optimizer)) : with_loss;
+  if (!optimizer) return with_loss;
+  if (!scaling) return nn::TrainOneStepCell(with_loss, optimizer);
+  if (scaling.update) return nn::TrainOneStepWithLossScaleCell(with_loss, optimizer, scaling.update, scaling.scale);
+  // Nothing is skipped: the optimizer's argument takes the scale off again, or there is none.
+  return nn::TrainOneStepCell(with_loss, optimizer, {.sens = optimizer->loss_scale()});
 }
 
 void Model::train(std::int64_t epoch, const data::Dataset& train_dataset, const TrainOptions& options) {
@@ -259,7 +273,7 @@ void Model::build(const data::Dataset* train_dataset, const data::Dataset* valid
   };
   if (train_dataset)
     compile(*train_dataset, "train_dataset", bool(m.loss_fn), true,
-            [&m] { return train::make_train_step(m.network, m.loss_fn, m.optimizer); });
+            [&m] { return train::make_train_step(m.network, m.loss_fn, m.optimizer, m.scaling); });
   if (!valid_dataset) return;
   UNDERTOW_CHECK(!m.options.metrics.empty(), ValueError, "Model.build: the Model was made without 'metrics'");
   train::EvalStep step{m.network, m.loss_fn, m.options.eval_network, m.options.eval_indexes, {}, false};

@@ -19,6 +19,7 @@
 #include "undertow/data/dataset.h"
 #include "undertow/train/callback.h"
 #include "undertow/train/cell.h"
+#include "undertow/train/loss_scale.h"
 #include "undertow/train/metric.h"
 #include "undertow/train/optimizer.h"
 
@@ -32,6 +33,10 @@ struct ModelOptions {
   std::array<int, 3> eval_indexes{0, 1, 2};
   std::string amp_level = "O0";  ///< set on the network (train/amp.h), with the context's half type
   std::optional<bool> keep_batchnorm_fp32;
+  /// The loss is multiplied by its scale for the gradients, which are divided by it before the update: whatever the
+  /// optimizer's own loss_scale argument is. Not given: DynamicLossScaleManager() at level O2, else none (null). Of no
+  /// effect without an optimizer.
+  std::optional<Ref<LossScaleManagerImpl>> loss_scale_manager;
 };
 
 /// Called on the calling thread about every 20 ms while a run is in progress; may throw to end it at a step border.
@@ -92,6 +97,11 @@ class Model {
   const Ref<nn::Cell>& loss_fn() const;
   const Ref<nn::OptimizerCell>& optimizer() const;
   const std::vector<nn::NamedMetric>& metrics() const;
+  /// The cell that updates the loss scale, or null.
+  const Ref<nn::Cell>& loss_scale_update() const;
+  /// The network with its loss, its optimizer and the state of its loss scale as one cell: called with a batch, it
+  /// trains one step. A new cell at each call, over the same parameters.
+  Ref<nn::Cell> train_network() const;
 
  private:
   struct Impl;

@@ -2,6 +2,7 @@
 #include "undertow/train/run.h"
 
 #include "undertow/base/check.h"
+#include "undertow/base/log.h"
 #include "undertow/data/pipeline.h"
 
 namespace undertow::train {
@@ -99,6 +100,8 @@ bool Run::command(runtime::Channel& channel, std::int64_t steps) {
   if (!callbacks_.empty()) {
     params_.step_losses.clear();
     params_.step_learning_rates.clear();
+    params_.step_loss_scales.clear();
+    params_.step_skipped.clear();
     each(&Callback::on_train_step_begin, &Callback::on_eval_step_begin);
     refresh_step();
   }
@@ -139,15 +142,34 @@ void Run::run_steps(runtime::Channel& channel, std::int64_t steps) {
     }
     *steps_run_ = step_->steps_run;
     done += result_.steps;
+    watch_skipped();
     if (!callbacks_.empty()) take_records();
   } while (done < steps && result_.steps > 0 && !stopped() && !result_.end_of_data);
   result_.steps = done;
+}
+
+/// One that never ends is no scale that is too large.
+void Run::watch_skipped() {
+  constexpr std::int64_t kTooMany = 130;  // more than halving the largest scale down to 1 takes
+  for (const backend::StepRecord& r : result_.records) {
+    skipped_in_a_row_ = r.skipped ? skipped_in_a_row_ + 1 : 0;
+    if (skipped_in_a_row_ != kTooMany || warned_) continue;
+    warned_ = true;
+    log_warning(fmt::format(
+        "{} steps in a row were skipped up to step {}: their gradients hold inf or NaN, at loss scale {} now. Such "
+        "steps "
+        "change no weight. Look for inf and NaN in the data and the labels, lower the learning rate or clip the "
+        "gradients, or compute the part that overflows in float32 or bfloat16",
+        skipped_in_a_row_, r.step, r.loss_scale));
+  }
 }
 
 void Run::take_records() {
   for (const backend::StepRecord& r : result_.records) {
     params_.step_losses.push_back(r.loss);
     params_.step_learning_rates.push_back(r.learning_rate);
+    params_.step_loss_scales.push_back(r.loss_scale);
+    params_.step_skipped.push_back(r.skipped);
     params_.wait_seconds += static_cast<double>(r.wait_ns) * 1e-9;
   }
 }

@@ -53,6 +53,7 @@ class Run {
   void each(Hook train, Hook eval);
   void refresh_step();
   void run_steps(runtime::Channel& channel, std::int64_t steps);
+  void watch_skipped();
   void take_records();
   void give_outputs();
   void poll_between_steps();
@@ -72,6 +73,8 @@ class Run {
   std::unique_ptr<runtime::StepFunction> step_;
   runtime::CommandOptions command_;
   runtime::CommandResult result_;
+  std::int64_t skipped_in_a_row_ = 0;
+  bool warned_ = false;
   std::chrono::steady_clock::time_point last_poll_;
 };
 

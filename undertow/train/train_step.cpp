@@ -5,6 +5,7 @@
 
 #include "undertow/base/check.h"
 #include "undertow/ops/ops.h"
+#include "undertow/train/loss_scale.h"
 #include "undertow/train/padding_advice.h"
 
 namespace undertow::train {
@@ -32,11 +33,38 @@ std::vector<Tensor> evaluate(const EvalStep& s, const std::vector<Tensor>& colum
   return {loss, first_tensor(output, *s.network, "its output"), columns[1]};
 }
 
+/// Gradients of the loss times the scale, and from them the update. Outputs as make_train_step's.
+std::vector<Tensor> update(runtime::Trace& trace, const Tensor& loss, nn::OptimizerCell& optimizer,
+                           const LossScaling& scaling) {
+  const std::vector<Tensor> params(optimizer.parameters().begin(), optimizer.parameters().end());
+  if (!scaling) {
+    optimizer.record_lr();
+    optimizer.update(trace.gradients(loss, params));
+    return {loss};
+  }
+  {
+    const runtime::AlwaysWritten records(trace);  // a skipped step has a rate to show as well
+    optimizer.record_lr();
+  }
+  const Tensor scale = ops::copy(scaling.scale);  // as it is in this step, for the caller
+  const Tensor seed = ops::cast(ops::mul(ops::ones_like(ops::cast(loss, DType::kFloat32)), scale), loss.dtype());
+  const std::vector<Tensor> grads = trace.gradients(loss, params, seed);
+  const Tensor overflow = ops::logical_not(amp::all_finite(grads));
+  optimizer.update(amp::unscaled(grads, scale, optimizer.loss_scale()));
+  if (!scaling.update) return {loss};
+  const runtime::AlwaysWritten scales(trace);
+  const Value skipped = scaling.update->call({Tensor(scaling.scale), overflow});
+  UNDERTOW_CHECK(skipped.is_tensor() && skipped.tensor().size() == 1, TypeError,
+                 "{} must return whether the step is skipped, a Tensor of one element", scaling.update->cls_name());
+  return {loss, ops::reshape(ops::cast(skipped.tensor(), DType::kBool), {}), scale};
+}
+
 }  // namespace
 
 std::unique_ptr<runtime::StepFunction> make_train_step(const Ref<nn::Cell>& network, const Ref<nn::Cell>& loss_fn,
-                                                       const Ref<nn::OptimizerCell>& optimizer) {
-  auto build = [network, loss_fn, optimizer](runtime::Trace& trace, const std::vector<Tensor>& columns) {
+                                                       const Ref<nn::OptimizerCell>& optimizer,
+                                                       const LossScaling& scaling) {
+  auto build = [network, loss_fn, optimizer, scaling](runtime::Trace& trace, const std::vector<Tensor>& columns) {
     const std::vector<Tensor> inputs = loss_fn ? std::vector<Tensor>{columns[0]} : columns;
     Value output;
     {
@@ -45,15 +73,14 @@ std::unique_ptr<runtime::StepFunction> make_train_step(const Ref<nn::Cell>& netw
     }
     const Tensor loss = loss_fn ? first_tensor(loss_fn->call({output, columns[1]}), *loss_fn, "the loss")
                                 : first_tensor(output, *network, "the loss");
-    if (optimizer) {
-      const std::vector<Parameter>& params = optimizer->parameters();
-      optimizer->record_lr();
-      optimizer->update(trace.gradients(loss, {params.begin(), params.end()}));
-    }
-    return std::vector<Tensor>{loss};
+    return optimizer ? update(trace, loss, *optimizer, scaling) : std::vector<Tensor>{loss};
   };
-  auto step = std::make_unique<runtime::StepFunction>("train:" + network->cls_name(), std::move(build), true);
+  const bool guarded = optimizer && scaling.update;
+  auto step = std::make_unique<runtime::StepFunction>(
+      "train:" + network->cls_name(), std::move(build),
+      guarded ? runtime::StepOutputs::kGuardedLoss : runtime::StepOutputs::kLoss);
   if (optimizer) step->learning_rate = optimizer->recorded_lr();
+  if (optimizer && scaling) step->loss_scale = scaling.scale;
   return step;
 }
 
@@ -84,15 +111,17 @@ std::unique_ptr<runtime::StepFunction> make_eval_step(const EvalStep& s) {
     return std::vector<Tensor>{all.at(static_cast<std::size_t>(s.indexes[0]))};
   };
   const Ref<nn::Cell>& named = s.eval_network ? s.eval_network : s.network;
+  const bool has_loss = !s.outputs || s.indexes[0] == 0;
   return std::make_unique<runtime::StepFunction>("eval:" + named->cls_name(), std::move(build),
-                                                 !s.outputs || s.indexes[0] == 0);
+                                                 has_loss ? runtime::StepOutputs::kLoss : runtime::StepOutputs::kPlain);
 }
 
 std::unique_ptr<runtime::StepFunction> make_predict_step(const Ref<nn::Cell>& network) {
   auto build = [network](runtime::Trace&, const std::vector<Tensor>& inputs) {
     return network->call(as_values(inputs)).tensors();
   };
-  return std::make_unique<runtime::StepFunction>("predict:" + network->cls_name(), std::move(build), false);
+  return std::make_unique<runtime::StepFunction>("predict:" + network->cls_name(), std::move(build),
+                                                 runtime::StepOutputs::kPlain);
 }
 
 TrainFlags::TrainFlags(const std::vector<Ref<nn::Cell>>& roots, bool training) {

@@ -13,10 +13,19 @@
 
 namespace undertow::train {
 
-/// Outputs: the loss. Without `loss_fn` the network gets all columns and returns the loss; without `optimizer` nothing
-/// is updated.
+/// The loss scale of a run.
+struct LossScaling {
+  Parameter scale;       // float32 scalar; undefined: the loss is not scaled
+  Ref<nn::Cell> update;  // see LossScaleManagerImpl::get_update_cell
+  explicit operator bool() const { return scale.defined(); }
+};
+
+/// Outputs: the loss; where steps may be skipped (loss, overflow, scale). Without `loss_fn` the network gets all
+/// columns and returns the loss; without `optimizer` nothing is updated. With `scaling`, gradients reach the optimizer
+/// times its own loss_scale argument, whatever that is, and a skipped step changes only the scale and its counters.
 std::unique_ptr<runtime::StepFunction> make_train_step(const Ref<nn::Cell>& network, const Ref<nn::Cell>& loss_fn,
-                                                       const Ref<nn::OptimizerCell>& optimizer);
+                                                       const Ref<nn::OptimizerCell>& optimizer,
+                                                       const LossScaling& scaling = {});
 
 /// How an evaluation step is put together.
 struct EvalStep {

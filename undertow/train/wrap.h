@@ -60,6 +60,37 @@ class TrainOneStepCellImpl : public Cell {
   TrainOneStepOptions options_;
 };
 
+/// The state of a loss scale: float32 scalar Parameter "scale_sense". Throws ValueError unless the value is positive
+/// and finite; `what` starts the message.
+Parameter scale_sense(double value, const std::string& what);
+
+/// Trains as TrainOneStepCell on the loss times a scale. The gradients are divided by it, and the update is left out
+/// where one of them is not finite. Gives (loss, overflow: bool scalar, scale of this step: float32 scalar).
+/// State: scale_sense, and that of the update cell.
+class TrainOneStepWithLossScaleCellImpl : public Cell {
+ public:
+  /// A fixed scale: `scale` has one element. Throws ValueError for other shapes and scales that are not positive.
+  TrainOneStepWithLossScaleCellImpl(Ref<Cell> network, Ref<OptimizerCell> optimizer, const Tensor& scale);
+  /// `update` is called with (scale_sense, overflow) after the update, may assign the scale, and gives whether the
+  /// update is left out. The state lies in `scale`, or starts with what `update` says.
+  TrainOneStepWithLossScaleCellImpl(Ref<Cell> network, Ref<OptimizerCell> optimizer, Ref<Cell> update,
+                                    const Parameter& scale);
+  Value construct_values(const std::vector<Value>& args) override;
+  const Ref<Cell>& network() const { return network_; }
+  const Ref<OptimizerCell>& optimizer() const { return optimizer_; }
+  const Ref<Cell>& update_cell() const { return update_; }
+  const Parameter& scale() const { return scale_; }
+  /// Throws as the constructor with a fixed scale.
+  void set_sense_scale(const Tensor& scale);
+  std::string cls_name() const override { return "TrainOneStepWithLossScaleCell"; }
+
+ private:
+  Ref<Cell> network_;
+  Ref<OptimizerCell> optimizer_;
+  Ref<Cell> update_;  // null: a fixed scale
+  Parameter scale_;
+};
+
 class WithLossCell : public Handle<WithLossCellImpl> {
  public:
   WithLossCell(const Ref<Cell>& backbone, const Ref<Cell>& loss_fn)
@@ -75,6 +106,15 @@ class TrainOneStepCell : public Handle<TrainOneStepCellImpl> {
   TrainOneStepCell(const Ref<Cell>& network, const Ref<OptimizerCell>& optimizer,
                    const TrainOneStepOptions& options = {})
       : Handle(make_ref<TrainOneStepCellImpl>(network, optimizer, options)) {}
+};
+
+class TrainOneStepWithLossScaleCell : public Handle<TrainOneStepWithLossScaleCellImpl> {
+ public:
+  TrainOneStepWithLossScaleCell(const Ref<Cell>& network, const Ref<OptimizerCell>& optimizer, const Tensor& scale)
+      : Handle(make_ref<TrainOneStepWithLossScaleCellImpl>(network, optimizer, scale)) {}
+  TrainOneStepWithLossScaleCell(const Ref<Cell>& network, const Ref<OptimizerCell>& optimizer, const Ref<Cell>& update,
+                                const Parameter& scale = {})
+      : Handle(make_ref<TrainOneStepWithLossScaleCellImpl>(network, optimizer, update, scale)) {}
 };
 
 }  // namespace undertow::nn

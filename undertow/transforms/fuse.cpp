@@ -330,7 +330,7 @@ class Fuser {
     std::vector<Node> out;
     ir::Graph& g = g_;
     // Constants that somebody reads from memory come first in their phase.
-    for (const auto phase : {ir::Phase::kCompute, ir::Phase::kCommit}) {
+    for (const auto phase : {ir::Phase::kCompute, ir::Phase::kCommit, ir::Phase::kAlways}) {
       for (NodeId n = 0; n < g.nodes.size(); ++n)
         if (groups_.kinds[n] == Kind::kConstant && g.nodes[n].phase == phase && needed_[g.nodes[n].outputs[0]])
           write_constant(n, &out);

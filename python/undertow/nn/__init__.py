@@ -4,22 +4,9 @@
 from undertow import _modules
 from undertow._core import nn as _layers
 from undertow._core.nn import *  # noqa: F403
-from undertow._refused import refuse as _refuse
 from undertow.nn import _signature
 from undertow.nn._cell_dict import CellDict  # noqa: F401
 from undertow.nn._training import ForwardValueAndGrad, opt_init_args_register  # noqa: F401
-
-_LOSS_SCALE = "mixed precision and loss scaling are not there yet; nn.TrainOneStepCell trains without"
-globals().update(
-    _refuse(
-        __name__,
-        {
-            "TrainOneStepWithLossScaleCell": _LOSS_SCALE,
-            "DynamicLossScaleUpdateCell": _LOSS_SCALE,
-            "FixedLossScaleUpdateCell": _LOSS_SCALE,
-        },
-    )
-)
 
 for _class in vars(_layers).values():
     if isinstance(_class, type):

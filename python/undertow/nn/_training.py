@@ -56,6 +56,14 @@ def _describe_step(cell, sens, has_sens, return_grad):
     )
 
 
+def _describe_scaled_step(cell, updates):
+    """Sets what classes derived from TrainOneStepWithLossScaleCell read."""
+    _describe_step(cell, 1.0, True, False)
+    cell.__dict__.update(hyper_map=ops.HyperMap(), is_distributed=False, enable_tuple_broaden=True)
+    if not updates:
+        cell.__dict__["loss_scaling_manager"] = None
+
+
 class ForwardValueAndGrad(Cell):
     """ForwardValueAndGrad(network, weights=None, get_all=False, get_by_list=False, sens_param=False)
 

@@ -3,13 +3,16 @@
 
 from undertow import _core
 from undertow._core import Tensor
-from undertow._core.nn import Cell, Fbeta, Metric, Optimizer, Precision, Recall, TrainOneStepCell, WithLossCell
+from undertow._core.nn import Cell, Fbeta, Metric, Optimizer, Precision, Recall
 from undertow._core.train import Callback
+from undertow.amp.scaling import is_manager
 from undertow.dataset import Dataset
 from undertow.train.metrics import _FACTORY, _for_model, get_metric_fn
 
 # Keywords of MindSpore's Model that change nothing here when they have these values.
-_NEUTRAL = {"loss_scale_manager": None, "boost_config_dict": "", "acc_level": "O0"}
+_NEUTRAL = {"boost_config_dict": "", "acc_level": "O0"}
+
+_BY_LEVEL = object()  # a loss scale manager is not given: O2 has one
 
 
 class _Function(Cell):
@@ -56,6 +59,20 @@ def _metrics(metrics):
     return named
 
 
+def _scaling(manager):
+    """What the core takes of a loss scale manager: (scale to start with, update cell)."""
+    if manager is None or manager is _BY_LEVEL:
+        return None, None
+    if not is_manager(manager):
+        raise TypeError(f"Model: 'loss_scale_manager' must be a LossScaleManager, got {type(manager).__name__}")
+    cell = manager.get_update_cell()
+    if cell is not None and not isinstance(cell, Cell):
+        raise TypeError(
+            f"Model: get_update_cell of {type(manager).__name__} must give a Cell or None, got {type(cell).__name__}"
+        )
+    return float(manager.get_loss_scale()), cell
+
+
 def _callbacks(callbacks, where):
     if callbacks is None:
         return []
@@ -92,7 +109,9 @@ class Model:
     returns the loss. metrics: a set of names ("accuracy", "loss") or a dict of Metrics. eval_network returns (loss,
     output, label), or has their places in eval_indexes. amp_level: O0, O1, O2, O3 or auto, set on the network with the
     context's half type (amp.auto_mixed_precision); keep_batchnorm_fp32 says of O2 and O3 whether BatchNorm and
-    LayerNorm normalise in float32. Raises TypeError and ValueError for what does not go together.
+    LayerNorm normalise in float32. loss_scale_manager (default: DynamicLossScaleManager() at O2, else None): gradients
+    are computed of the loss times its scale and divided by it before the update, whatever the optimizer's own
+    loss_scale argument is. Raises TypeError and ValueError for what does not go together.
     """
 
     def __init__(
@@ -106,6 +125,7 @@ class Model:
         amp_level="O0",
         boost_level="O0",
         keep_batchnorm_fp32=None,
+        loss_scale_manager=_BY_LEVEL,
         **kwargs,
     ):
         for name, value in kwargs.items():
@@ -122,6 +142,7 @@ class Model:
         self._eval_network = _cell(eval_network, "eval_network")
         self._metrics = _metrics(metrics)
         self._train_network = None
+        scale, update = _scaling(loss_scale_manager)
         indexes = (0, 1, 2) if eval_indexes is None else tuple(eval_indexes)
         if len(indexes) != 3:
             raise ValueError(f"Model: 'eval_indexes' must have three items (loss, output, label), got {len(indexes)}")
@@ -134,14 +155,16 @@ class Model:
             indexes,
             amp_level,
             keep_batchnorm_fp32,
+            loss_scale_manager is _BY_LEVEL,
+            scale,
+            update,
         )
 
     @property
     def train_network(self):
         """The network with its loss and optimizer as one cell: called with a batch, it trains one step."""
         if self._train_network is None:
-            network = self._network if self._loss_fn is None else WithLossCell(self._network, self._loss_fn)
-            self._train_network = network if self._optimizer is None else TrainOneStepCell(network, self._optimizer)
+            self._train_network = self._core.train_network()
             self._train_network.set_train()
         return self._train_network
 

@@ -43,21 +43,25 @@ LaunchResult host_launch(Program& program, const LaunchArgs& args) {
 
     // The guard: from here on the step either happens as a whole or not at all.
     const double loss = program.loss ? mean_loss(program) : 0;
-    if (error.code == ir::StepError::kNone && args.stop_on_non_finite && program.loss && !std::isfinite(loss))
+    const bool skip = program.skip && *program.skip;
+    if (error.code == ir::StepError::kNone && args.stop_on_non_finite && !skip && !std::isfinite(loss))
       error.code = ir::StepError::kNonFinite;
     if (error.code != ir::StepError::kNone) {
       args.feed->release(slot);
       if (error.code == ir::StepError::kStopped) error = {};  // within a loop: this step has not happened
       return result;
     }
-    for (const Instr& instr : variant.commit) instr.run(instr.context, &error);
+    const float loss_scale = program.loss_scale ? *program.loss_scale : 1.f;
+    if (!skip)
+      for (const Instr& instr : variant.commit) instr.run(instr.context, &error);
+    for (const Instr& instr : variant.always) instr.run(instr.context, &error);
 
     const std::int64_t end = now_ns();
     StepRecord& record = args.records[static_cast<std::size_t>(i)];
     record.loss = loss;
     record.learning_rate = program.learning_rate ? *program.learning_rate : 0.f;  // written by the step if dynamic
-    record.loss_scale = 1;
-    record.skipped = false;
+    record.loss_scale = loss_scale;
+    record.skipped = skip;
     record.step = args.first_step + i + 1;
     record.wait_ns = slot->wait_ns;
     record.run_ns = end - start - slot->wait_ns;

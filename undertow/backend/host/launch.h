@@ -6,7 +6,7 @@
 
 namespace undertow::backend {
 
-/// Backend::launch for host devices: N x { pop slot; compute; guard; commit; record }. Allocates nothing.
+/// Backend::launch for host devices: N x { pop slot; compute; guard; commit; always; record }. Allocates nothing.
 LaunchResult host_launch(Program& program, const LaunchArgs& args);
 
 }  // namespace undertow::backend
