@@ -7,12 +7,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <list>
 #include <mutex>
-#include <set>
 
 #include "python/src/cells.h"
+#include "python/src/control.h"
 #include "python/src/run_context.h"
 #include "undertow/base/check.h"
+#include "undertow/train/functional.h"
 #include "undertow/train/model.h"
 
 namespace undertow::python {
@@ -26,7 +28,7 @@ using nn::Metric;
 struct Runs {
   std::mutex mutex;
   std::condition_variable ended;
-  std::multiset<Model*> models;
+  std::list<std::function<void()>> stops;  // how each one is asked to stop
   std::atomic<int> count{0};
 };
 Runs& runs() {
@@ -39,15 +41,15 @@ thread_local int runs_of_this_thread = 0;
 /// Counted from before the GIL is given up until it is back: who waits for the run then finds its thread in Python.
 class CountedRun {
  public:
-  explicit CountedRun(Model& m) : model_(&m) {
+  explicit CountedRun(std::function<void()> request_stop) {
     const std::lock_guard lock(runs().mutex);
-    runs().models.insert(model_);
+    place_ = runs().stops.insert(runs().stops.end(), std::move(request_stop));
     ++runs().count;
     ++runs_of_this_thread;
   }
   ~CountedRun() {
     const std::lock_guard lock(runs().mutex);
-    runs().models.erase(runs().models.find(model_));
+    runs().stops.erase(place_);
     --runs().count;
     --runs_of_this_thread;
     runs().ended.notify_all();
@@ -55,11 +57,12 @@ class CountedRun {
   CountedRun(const CountedRun&) = delete;
 
  private:
-  Model* model_;
+  std::list<std::function<void()>>::iterator place_;
 };
 
 struct RunScope {
-  explicit RunScope(Model& m) : counted(m) {}
+  template <typename Runner>
+  explicit RunScope(Runner& r) : counted([&r] { r.request_stop(); }) {}
   CountedRun counted;
   nb::gil_scoped_release release;
 };
@@ -68,8 +71,8 @@ struct RunScope {
 void stop_runs() {
   nb::gil_scoped_release release;
   std::unique_lock lock(runs().mutex);
-  for (int i = 0; i < 100 && !runs().models.empty(); ++i) {
-    for (Model* m : runs().models) m->request_stop();
+  for (int i = 0; i < 100 && !runs().stops.empty(); ++i) {
+    for (const auto& stop : runs().stops) stop();
     runs().ended.wait_for(lock, std::chrono::milliseconds(50));
   }
 }
@@ -180,6 +183,47 @@ void bind_model(nb::module_& m) {
   m.def("_stop_runs", &stop_runs);
 }
 
+/// A user's step: `build(columns) -> tensors` is Python, and runs while tracing.
+class SunkFunction {
+ public:
+  SunkFunction(nb::callable build, const data::Dataset& dataset, std::int64_t sink_size)
+      : build_(std::move(build)),
+        sink_(
+            [this](const std::vector<Tensor>& columns) {
+              nb::gil_scoped_acquire gil;
+              const PrintScope prints;
+              return nb::cast<std::vector<Tensor>>(build_(columns));
+            },
+            dataset, sink_size) {}
+  std::vector<Tensor> run() {
+    const RunScope run(sink_);
+    const std::uint64_t changes = nn::Cell::changes();
+    if (changes != changes_) sink_.retrace();
+    changes_ = changes;
+    return sink_(signal_poll());
+  }
+  void retrace() { sink_.retrace(); }
+
+  static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<SunkFunction>(self)->build_.ptr());
+    return 0;
+  }
+  static int clear(PyObject* self) {
+    nb::inst_ptr<SunkFunction>(self)->build_.reset();
+    return 0;
+  }
+
+ private:
+  nb::object build_;
+  DataSink sink_;
+  std::uint64_t changes_ = 0;
+};
+
+PyType_Slot sunk_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(SunkFunction::traverse)},
+                            {Py_tp_clear, reinterpret_cast<void*>(SunkFunction::clear)},
+                            {0, nullptr}};
+
 }  // namespace
 
 bool other_thread_runs() { return runs().count.load(std::memory_order_relaxed) > runs_of_this_thread; }
@@ -189,6 +233,10 @@ void bind_train(nb::module_& m, nb::module_& layers) {
   bind_callbacks(m);
   bind_metrics(layers);
   bind_model(m);
+  nb::class_<SunkFunction>(m, "DataSink", nb::type_slots(sunk_slots))
+      .def(nb::init<nb::callable, const data::Dataset&, std::int64_t>())
+      .def("run", &SunkFunction::run)
+      .def("retrace", &SunkFunction::retrace);
 }
 
 }  // namespace undertow::python

@@ -68,7 +68,7 @@ _HOMES = {
     "undertow.parallel": "ParallelMode set_auto_parallel_context get_auto_parallel_context reset_auto_parallel_context",
     "undertow.train": "Model Callback LossMonitor TimeMonitor LambdaCallback RunContext EarlyStopping History "
     "LearningRateScheduler ReduceLROnPlateau OnRequestExit ModelCheckpoint CheckpointConfig save_checkpoint "
-    "load_checkpoint load_checkpoint_async load_param_into_net export",
+    "load_checkpoint load_checkpoint_async load_param_into_net export data_sink",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

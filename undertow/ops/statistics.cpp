@@ -152,7 +152,9 @@ std::vector<Tensor> clip_by_global_norm(const std::vector<Tensor>& xs, double cl
   UNDERTOW_CHECK(!xs.empty(), ValueError, "clip_by_global_norm: no tensors given");
   UNDERTOW_CHECK(clip_norm > 0, ValueError, "clip_by_global_norm: clip_norm must be positive, got {}", clip_norm);
   const Tensor norm = use_norm.defined() ? use_norm : total_norm(xs, 2);
-  const Tensor scale = div(clip_norm, maximum(norm, clip_norm));
+  // Divided by a norm that is not finite, gradients would vanish: they become NaN, which a check for overflows sees.
+  const Tensor scale =
+      select(isfinite(norm), div(clip_norm, maximum(norm, clip_norm)), std::numeric_limits<double>::quiet_NaN());
   std::vector<Tensor> out;
   for (const auto& x : xs) out.push_back(cast(mul(x, scale), x.dtype()));
   return out;

@@ -25,7 +25,8 @@ Tensor cosine_similarity(const Tensor& x, const Tensor& y, std::int64_t dim = 1,
 Tensor renorm(const Tensor& x, double p, std::int64_t axis, double max_norm);
 /// How many elements fall into each of `bins` equal parts of [low, high] (low == high: of the values' own range).
 Tensor histc(const Tensor& x, std::int64_t bins, double low, double high);
-/// Tensors scaled by clip_norm / max(norm of all, clip_norm); `use_norm` stands in for the norm.
+/// Tensors scaled by clip_norm / max(norm of all, clip_norm); `use_norm` stands in for the norm. NaN where the norm is
+/// not finite.
 std::vector<Tensor> clip_by_global_norm(const std::vector<Tensor>& xs, double clip_norm, const Tensor& use_norm = {});
 /// Tensors scaled together to a p-norm of at most `max_norm`.
 std::vector<Tensor> clip_by_norm(const std::vector<Tensor>& xs, double max_norm, double p);

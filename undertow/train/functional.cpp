@@ -32,6 +32,7 @@ struct DataSink::Impl {
   data::Dataset dataset;
   std::int64_t sink_size;
   std::unique_ptr<train::Feed> feed;  // starts with the first call
+  std::atomic<bool> stop{false};
   runtime::CommandOptions command;
   runtime::CommandResult result;
 };
@@ -44,24 +45,23 @@ DataSink::DataSink(Function function, const data::Dataset& dataset, std::int64_t
   };
   data::PipelineOptions options;
   options.num_epochs = -1;
-  impl_ =
-      std::make_unique<Impl>(Impl{runtime::StepFunction("data_sink", std::move(build), runtime::StepOutputs::kPlain),
-                                  options,
-                                  dataset,
-                                  sink_size,
-                                  nullptr,
-                                  {},
-                                  {}});
+  impl_.reset(new Impl{.step = {"data_sink", std::move(build), runtime::StepOutputs::kPlain},
+                       .options = options,
+                       .dataset = dataset,
+                       .sink_size = sink_size});
+  impl_->command.stop = &impl_->stop;
 }
 
 DataSink::~DataSink() = default;
 
+void DataSink::request_stop() { impl_->stop = true; }
 void DataSink::retrace() { impl_->step.retrace(); }
 std::int64_t DataSink::sink_size() const { return impl_->sink_size; }
 
 std::vector<Tensor> DataSink::operator()(const std::function<void()>& poll) {
   Impl& d = *impl_;
   if (!d.feed) d.feed = std::make_unique<train::Feed>(d.dataset, d.options);
+  d.stop = false;
   d.command.poll = {};
   if (poll) d.command.poll = [&poll](std::span<const backend::StepRecord>) { poll(); };
   std::vector<Tensor> outputs;
@@ -69,6 +69,8 @@ std::vector<Tensor> DataSink::operator()(const std::function<void()>& poll) {
   for (std::int64_t done = 0; done < d.sink_size; done += d.result.steps) {
     d.command.steps = d.sink_size - done;
     runtime::run_command(d.step, d.feed->channel(), d.command, d.result);
+    UNDERTOW_CHECK(!d.stop, RuntimeError, "data_sink: the call was stopped after {} of its {} steps",
+                   done + d.result.steps, d.sink_size);
     UNDERTOW_CHECK(d.result.steps > 0, DataError, "data_sink: the dataset ended after {} of the {} steps of this call",
                    done, d.sink_size);
     outputs = d.result.outputs;

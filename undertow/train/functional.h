@@ -47,6 +47,8 @@ class DataSink {
   /// may throw to end the command at a step border. Throws what the function, the data or a step throws; DataError
   /// where a source gives no more rows.
   std::vector<Tensor> operator()(const std::function<void()>& poll = {});
+  /// From any thread: the call in progress ends at the next step border with a RuntimeError.
+  void request_stop();
   /// Traces anew at the next call: what the function uses has changed.
   void retrace();
   std::int64_t sink_size() const;

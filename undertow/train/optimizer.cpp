@@ -317,6 +317,9 @@ Value OptimizerCell::construct_values(const std::vector<Value>& args) {
   for (const Value& a : args)
     for (Tensor& t : a.tensors()) grads.push_back(std::move(t));
   check_gradients(grads);
+  // The square of a small gradient is 0 in float16.
+  for (Tensor& g : grads)
+    if (compute_type(g.dtype()) != g.dtype()) g = ops::cast(g, compute_type(g.dtype()));
   const Step step(*this);
   construct_update(prepare(std::move(grads)));
   if (counts_steps()) ops::assign(global_step_, ops::add(global_step_, 1));

@@ -4,6 +4,7 @@
 from undertow._refused import refuse as _refuse
 from undertow.amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager  # noqa: F401
 from undertow.train import callback, metrics  # noqa: F401
+from undertow.train._data_sink import data_sink  # noqa: F401
 from undertow.train.callback import *  # noqa: F403
 from undertow.train.checkpoint import CheckpointConfig, ModelCheckpoint  # noqa: F401
 from undertow.train.metrics import *  # noqa: F403
