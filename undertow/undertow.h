@@ -41,6 +41,7 @@
 #include "undertow/tensor/text.h"
 #include "undertow/train/activations.h"
 #include "undertow/train/amp.h"
+#include "undertow/train/amp_report.h"
 #include "undertow/train/basic_layers.h"
 #include "undertow/train/callback.h"
 #include "undertow/train/cell.h"

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "python/src/cells.h"
+#include "undertow/train/amp_report.h"
+#include "undertow/train/model.h"
 
 namespace undertow::python {
 namespace {
@@ -24,6 +26,39 @@ std::vector<amp::Entry> entries(const std::vector<Named>& list) {
   return out;
 }
 
+void bind_report(nb::module_& m) {
+  using amp::Report;
+  using amp::WatchImpl;
+  nb::class_<Report::CellRow>(m, "ReportCell")
+      .def_ro("path", &Report::CellRow::path)
+      .def_ro("cls_name", &Report::CellRow::cls)
+      .def_ro("dtype", &Report::CellRow::dtype)
+      .def_ro("why", &Report::CellRow::why);
+  nb::class_<Report::CastRow>(m, "ReportCast")
+      .def_ro("edge", &Report::CastRow::edge)
+      .def_ro("cell", &Report::CastRow::cell)
+      .def_ro("from_dtype", &Report::CastRow::from)
+      .def_ro("to_dtype", &Report::CastRow::to)
+      .def_ro("bytes", &Report::CastRow::bytes);
+  nb::class_<Report>(m, "Report")
+      .def_ro("cells", &Report::cells)
+      .def_ro("casts", &Report::casts)
+      .def_ro("compiled", &Report::compiled)
+      .def("__repr__", &Report::str);
+  m.def("report", &amp::report, "network"_a);
+  nb::class_<WatchImpl::Row>(m, "WatchRow")
+      .def_ro("path", &WatchImpl::Row::path)
+      .def_ro("cls_name", &WatchImpl::Row::cls)
+      .def_ro("dtype", &WatchImpl::Row::dtype)
+      .def_ro("largest", &WatchImpl::Row::largest)
+      .def_ro("limit", &WatchImpl::Row::limit);
+  nb::class_<WatchImpl, Callback>(m, "Watch")
+      .def_prop_ro("done", &WatchImpl::done)
+      .def_prop_ro("rows", &WatchImpl::rows)
+      .def("__repr__", &WatchImpl::str);
+  m.def("watch", &amp::watch, "model"_a, "steps"_a);
+}
+
 }  // namespace
 
 void bind_amp(nb::module_& m) {
@@ -38,6 +73,7 @@ void bind_amp(nb::module_& m) {
       [](const Ref<nn::Cell>& network, const std::vector<Named>& white, const std::vector<Named>& black,
          std::optional<DType> dtype) { amp::custom_mixed_precision(network, {entries(white), entries(black), dtype}); },
       "network"_a, "white_list"_a, "black_list"_a, "dtype"_a.none());
+  bind_report(m);
   m.def("get_white_list", &amp::get_white_list);
   m.def("get_black_list", &amp::get_black_list);
 }

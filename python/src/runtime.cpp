@@ -188,6 +188,9 @@ void bind_runtime(nb::module_& m) {
     d["compiles"] = s.compiles;
     d["allocations"] = s.allocations;
     d["program_hits"] = s.program_hits;
+    d["edge_casts"] = s.edge_casts;
+    d["inside_casts"] = s.inside_casts;
+    d["cast_bytes"] = s.cast_bytes;
     return d;
   });
   m.def("_reset_stats", &runtime::reset_stats);

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Levels of mixed precision: what computes in which dtype, and that nothing else does."""
 
+import copy
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -203,9 +208,9 @@ def test_auto_half_without_hardware_is_float32():
 
 @pytest.mark.parametrize("level", ["O1", "O2", "O3", "auto"])
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
-@pytest.mark.parametrize("sink", [False, True])
-def test_training_follows_float32(sink, half, level):
-    ut.set_context(mode=ut.GRAPH_MODE, half=half)
+@pytest.mark.parametrize("mode, sink", [(ut.GRAPH_MODE, False), (ut.GRAPH_MODE, True), (ut.PYNATIVE_MODE, False)])
+def test_training_follows_float32(mode, sink, half, level):
+    ut.set_context(mode=mode, half=half)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((64, 1, 4, 4)).astype(np.float32)
     y = (x.reshape(64, -1).sum(1) > 0).astype(np.int32)
@@ -224,3 +229,103 @@ def test_training_follows_float32(sink, half, level):
         )
     assert losses["O0"] < 0.3 and abs(losses[level] - losses["O0"]) < 0.05
     assert losses[level] != losses["O0"]
+
+
+@pytest.mark.parametrize("level, scaled", [("O0", False), ("O1", False), ("O2", True), ("O3", False)])
+def test_build_train_network(level, scaled):
+    net = nn.SequentialCell(nn.Dense(3, 2))
+    opt = nn.SGD(net.trainable_params(), 0.1)
+    step = amp.build_train_network(net, opt, nn.MSELoss(), level, cast_model_type=ut.float16)
+    before = net[0].weight.asnumpy().copy()
+    x, y = ut.Tensor(np.ones((4, 3), np.float32)), ut.Tensor(np.zeros((4, 2), np.float32))
+    for _ in range(20):  # the scale starts high: the first steps overflow
+        result = step(x, y)
+    assert isinstance(result, tuple) == scaled
+    loss = result[0] if scaled else result
+    assert loss.dtype == ut.float32 and net[0].weight.dtype == ut.float32
+    assert (net[0].weight.asnumpy() != before).all() and np.isfinite(net[0].weight.asnumpy()).all()
+    with pytest.raises(ValueError, match="unknown argument 'nothing'"):
+        amp.build_train_network(net, opt, nothing=1)
+
+
+def layers():
+    rng = np.random.default_rng(0)
+    ids = ut.Tensor(rng.integers(0, 9, (2, 5)).astype(np.int32))
+    x = ut.Tensor(rng.standard_normal((2, 5, 8)).astype(np.float32))
+    image_ = ut.Tensor(rng.standard_normal((2, 4, 6, 6)).astype(np.float32))
+    return {
+        "Embedding": (nn.Embedding(9, 8), ids),
+        "LSTM": (nn.LSTM(8, 4), x),
+        "GRUCell": (nn.GRUCell(8, 4), x[:, 0], ut.Tensor(np.zeros((2, 4), np.float32))),
+        "Conv2dTranspose": (nn.Conv2dTranspose(4, 3, 3, has_bias=True), image_),
+        "Conv1d": (nn.Conv1d(5, 3, 3), x),
+        "GroupNorm": (nn.GroupNorm(2, 4), image_),
+        "PReLU": (nn.PReLU(4), image_),
+        "MultiheadAttention": (nn.MultiheadAttention(8, 2, batch_first=True), x, x, x),
+        "TransformerEncoderLayer": (nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), x),
+        "AvgPool2d": (nn.AvgPool2d(2, 2), image_),
+        "GELU": (nn.GELU(), x),
+    }
+
+
+@pytest.mark.parametrize("half, tolerance", [(ut.float16, 4e-3), (ut.bfloat16, 3e-2)])
+@pytest.mark.parametrize("name", layers())
+def test_layers_give_half_results(name, half, tolerance):
+    cell, *inputs = layers()[name]
+
+    def first(value):
+        while isinstance(value, tuple):
+            value = value[0]
+        return value
+
+    full = first(cell(*inputs)).asnumpy()
+    y = first(cell.to_float(half)(*inputs))
+    assert y.dtype == half, name
+    np.testing.assert_allclose(
+        y.astype(ut.float32).asnumpy(), full, rtol=tolerance, atol=tolerance * np.abs(full).max()
+    )
+    weights = cell.trainable_params()
+    if not weights:
+        return
+
+    def loss(*args):
+        return first(cell(*args)).astype(ut.float32).sum()
+
+    grads = ut.value_and_grad(loss, None, weights)(*inputs)[1]
+    assert all(g.dtype == ut.float32 and np.isfinite(g.asnumpy()).all() for g in grads)
+
+
+def test_control_flow_in_half():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Dense(4, 4)
+
+        def construct(self, x):
+            return ops.cond(x.sum() > 0, lambda t: self.fc(t), lambda t: t * 2, x)
+
+    net = amp.auto_mixed_precision(Net(), "O3", ut.bfloat16)
+    x = ut.Tensor(np.ones((2, 4), np.float32))
+    compiled = ut.jit(lambda t: net(t))
+    np.testing.assert_array_equal(compiled(x).asnumpy(), net(x).asnumpy())
+    np.testing.assert_array_equal(compiled(-x).asnumpy(), (-2 * x).asnumpy())
+
+
+def test_a_copy_has_the_level():
+    net = amp.auto_mixed_precision(nn.SequentialCell(nn.Dense(2, 2)), "O2", ut.float16)
+    copied = copy.deepcopy(net)
+    assert [c.dtype for c in amp.report(copied).cells] == [c.dtype for c in amp.report(net).cells] == ["Float16"] * 2
+
+
+def test_isa_without_bfloat16_is_refused():
+    """UNDERTOW_ISA insists on instructions: an error where the processor lacks them, a half type where it has them."""
+    code = "import undertow as ut; from undertow import amp, nn; n = amp.auto_mixed_precision(nn.Dense(2, 2), 'O2');"
+    code += "print(amp.report(n).cells[0].dtype)"
+    env = os.environ | {"UNDERTOW_ISA": "avx512_bf16"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    with open("/proc/cpuinfo") as info:
+        has = "avx512_bf16" in info.read()
+    if has:
+        assert done.stdout.strip() == "BFloat16"
+    else:
+        assert "lacks AVX-512" in done.stderr

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "undertow/runtime/compile.h"
 
+#include <algorithm>
 #include <cstring>
+#include <deque>
+#include <set>
 #include <unordered_map>
 
 #include "undertow/base/check.h"
@@ -37,6 +40,12 @@ CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, StepOutp
   for (auto& s : graph_.states) s.parameter = {};
   copy_leaf_outputs(graph_);
   transforms::optimize(graph_, {.fuse = device_.caps().fuse, .channel_block = device_.caps().channel_block});
+  casts_ = transforms::find_casts(graph_);
+  for (const auto& c : casts_) {
+    auto& number = c.edge == transforms::Cast::kInside ? counters().inside_casts : counters().edge_casts;
+    number.fetch_add(1, std::memory_order_relaxed);
+    counters().cast_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
+  }
 
   program_.kernels = lower(graph_, device_, origins_);
   transforms::PlanInput input;
@@ -64,6 +73,10 @@ CompiledGraph::CompiledGraph(ir::Graph graph, backend::Backend& device, StepOutp
     }
     reads_batch_.push_back(reads);
   }
+}
+
+bool CompiledGraph::writes() const {
+  return std::any_of(graph_.states.begin(), graph_.states.end(), [](const auto& s) { return s.result != ir::kNoId; });
 }
 
 void* CompiledGraph::address(ir::ValueId v, const Addresses& a, std::size_t variant) const {
@@ -165,15 +178,31 @@ const CompiledGraph::Addresses& CompiledStep::addresses(Channel& channel, const 
 
 namespace {
 
+using Key = std::pair<const TensorImpl*, std::string>;
+
 struct Programs {
   std::mutex mutex;
   std::unordered_map<Digest, std::shared_ptr<CompiledGraph>, DigestHash> entries;
+  /// The newest first, with the parameters that they were made for: equal graphs may have others. Addresses outlive
+  /// what they point to, so names go with them.
+  std::deque<std::pair<std::set<Key>, std::weak_ptr<CompiledGraph>>> newest;
 };
 Programs& programs() {
   static auto* p = new Programs;
   return *p;
 }
 constexpr std::size_t kMaxPrograms = 64;
+
+/// With the mutex held.
+void remember(const CompiledStep& step) {
+  std::set<Key> keys;
+  for (const Tensor& t : step.states)
+    if (t.is_parameter()) keys.emplace(t.impl().get(), Parameter::of(t).name());
+  auto& newest = programs().newest;
+  std::erase_if(newest, [&](const auto& e) { return e.second.expired() || e.first == keys; });
+  newest.emplace_front(std::move(keys), step.compiled);
+  if (newest.size() > kMaxPrograms) newest.pop_back();
+}
 
 }  // namespace
 
@@ -193,6 +222,7 @@ std::shared_ptr<CompiledStep> compile(Trace& trace, StepOutputs outputs) {
   if (const auto it = programs().entries.find(key); it != programs().entries.end()) {
     step->compiled = it->second;
     counters().program_hits.fetch_add(1, std::memory_order_relaxed);
+    remember(*step);
     return step;
   }
   if (programs().entries.size() >= kMaxPrograms)
@@ -200,7 +230,21 @@ std::shared_ptr<CompiledStep> compile(Trace& trace, StepOutputs outputs) {
   step->compiled = std::make_shared<CompiledGraph>(g, backend::get_backend(context().device), outputs);
   counters().compiles.fetch_add(1, std::memory_order_relaxed);
   programs().entries[key] = step->compiled;
+  remember(*step);
   return step;
+}
+
+std::shared_ptr<const CompiledGraph> newest_program(const std::vector<Parameter>& parameters) {
+  const std::lock_guard lock(programs().mutex);
+  std::shared_ptr<const CompiledGraph> best;
+  for (const auto& [keys, weak] : programs().newest) {
+    const std::shared_ptr<const CompiledGraph> program = weak.lock();
+    const auto uses = [&](const Parameter& p) { return keys.contains({p.impl().get(), p.name()}); };
+    if (!program || std::none_of(parameters.begin(), parameters.end(), uses)) continue;
+    if (program->writes()) return program;
+    if (!best) best = program;
+  }
+  return best;
 }
 
 }  // namespace undertow::runtime

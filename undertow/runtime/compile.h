@@ -13,6 +13,7 @@
 #include "undertow/runtime/channel.h"
 #include "undertow/runtime/lower.h"
 #include "undertow/runtime/trace.h"
+#include "undertow/transforms/casts.h"
 #include "undertow/transforms/plan.h"
 
 namespace undertow::runtime {
@@ -40,6 +41,10 @@ class CompiledGraph {
 
   backend::Backend& device() const { return device_; }
   const ir::Graph& graph() const { return graph_; }
+  /// See transforms/casts.h.
+  const std::vector<transforms::Cast>& casts() const { return casts_; }
+  /// It updates states: a training step.
+  bool writes() const;
   /// Where a StepError's node came from; null for one that is no node's.
   const Origin* origin(const ir::StepError& error) const {
     return error.node >= 0 && static_cast<std::size_t>(error.node) < origins_.size()
@@ -64,6 +69,7 @@ class CompiledGraph {
   StepOutputs outputs_;
   bool serial_ = true;
   std::vector<Origin> origins_;
+  std::vector<transforms::Cast> casts_;
   transforms::Plan plan_;
   std::vector<bool> reads_batch_;                  // by node
   std::vector<int> capture_index_, column_index_;  // by input; -1: the other kind
@@ -98,5 +104,8 @@ class CompiledStep {
 
 /// Optimizes and lowers the finished graph of a trace, or finds the program of an equal graph.
 std::shared_ptr<CompiledStep> compile(Trace& trace, StepOutputs outputs);
+/// The newest program that reads or writes one of these parameters, a training step before others; null when there is
+/// none (any more: old programs are dropped).
+std::shared_ptr<const CompiledGraph> newest_program(const std::vector<Parameter>& parameters);
 
 }  // namespace undertow::runtime

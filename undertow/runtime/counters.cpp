@@ -20,12 +20,15 @@ Counters& counters() {
 
 Stats stats() {
   const Counters& c = counters();
-  return {c.commands.load(), c.steps.load(), c.compiles.load(), c.allocations.load(), c.program_hits.load()};
+  return {c.commands.load(),     c.steps.load(),      c.compiles.load(),     c.allocations.load(),
+          c.program_hits.load(), c.edge_casts.load(), c.inside_casts.load(), c.cast_bytes.load()};
 }
 
 void reset_stats() {
   Counters& c = counters();
-  for (auto* n : {&c.commands, &c.steps, &c.compiles, &c.allocations, &c.program_hits}) n->store(0);
+  for (auto* n : {&c.commands, &c.steps, &c.compiles, &c.allocations, &c.program_hits, &c.edge_casts, &c.inside_casts,
+                  &c.cast_bytes})
+    n->store(0);
 }
 
 namespace detail {

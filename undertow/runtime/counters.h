@@ -9,6 +9,7 @@ namespace undertow::runtime {
 
 struct Counters {
   std::atomic<std::int64_t> commands{0}, steps{0}, compiles{0}, allocations{0}, program_hits{0};
+  std::atomic<std::int64_t> edge_casts{0}, inside_casts{0}, cast_bytes{0};
 };
 Counters& counters();
 

@@ -13,6 +13,8 @@
 #include "undertow/train/conv_layers.h"
 #include "undertow/train/layers.h"
 #include "undertow/train/loss.h"
+#include "undertow/train/loss_scale.h"
+#include "undertow/train/model.h"
 #include "undertow/train/norm_layers.h"
 #include "undertow/train/recurrent.h"
 #include "undertow/train/wrap.h"
@@ -31,9 +33,11 @@ bool is_any(const Cell& cell) {
 }
 bool is_white(const Cell& c) { return is_any<nn::ConvCellBase, nn::DenseCell, nn::RecurrentStepCell>(c); }
 bool is_black(const Cell& c) { return is_any<nn::BatchNormCell, nn::BatchNorm3dCell, nn::LayerNormCell>(c); }
-/// Cells that hand their inputs on: a label must not be rounded on its way to the loss.
+/// Cells that hand their inputs on, or have numbers of their own: a label must not be rounded on its way to the loss.
 bool is_wrapper(const Cell& c) {
-  return is_any<nn::WithLossCellImpl, nn::WithEvalCellImpl, nn::TrainOneStepCellImpl>(c);
+  return is_any<nn::WithLossCellImpl, nn::WithEvalCellImpl, nn::TrainOneStepCellImpl,
+                nn::TrainOneStepWithLossScaleCellImpl, nn::FixedLossScaleUpdateCellImpl,
+                nn::DynamicLossScaleUpdateCellImpl>(c);
 }
 
 /// Gives the cells of a network their precisions.
@@ -221,10 +225,12 @@ std::vector<std::string> get_white_list() {
 std::vector<std::string> get_black_list() { return {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm"}; }
 
 Ref<Cell> build_train_network(const Ref<Cell>& network, const Ref<nn::OptimizerCell>& optimizer,
-                              const Ref<Cell>& loss_fn, const LevelOptions& options) {
-  Ref<Cell> whole = auto_mixed_precision(network, options);
-  if (loss_fn) whole = nn::WithLossCell(whole, loss_fn);
-  return nn::TrainOneStepCell(whole, optimizer);
+                              const Ref<Cell>& loss_fn, const LevelOptions& o,
+                              std::optional<Ref<LossScaleManagerImpl>> manager) {
+  UNDERTOW_CHECK(optimizer, TypeError, "build_train_network: 'optimizer' must be an Optimizer");
+  if (!manager && o.amp_level == "O2") manager = DynamicLossScaleManager();
+  const Model model(auto_mixed_precision(network, o), loss_fn, optimizer, {.loss_scale_manager = manager});
+  return model.train_network();
 }
 
 }  // namespace undertow::amp

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "undertow/train/cell.h"
+#include "undertow/train/loss_scale.h"
 #include "undertow/train/optimizer.h"
 
 namespace undertow::amp {
@@ -50,7 +51,9 @@ std::vector<std::string> get_white_list();
 std::vector<std::string> get_black_list();
 
 /// The network at a level with its loss and optimizer as one cell: called with a batch, it trains one step.
+/// `manager` scales the loss (train/loss_scale.h); default: dynamically at O2, else not.
 Ref<nn::Cell> build_train_network(const Ref<nn::Cell>& network, const Ref<nn::OptimizerCell>& optimizer,
-                                  const Ref<nn::Cell>& loss_fn, const LevelOptions& options);
+                                  const Ref<nn::Cell>& loss_fn, const LevelOptions& options,
+                                  std::optional<Ref<LossScaleManagerImpl>> manager = {});
 
 }  // namespace undertow::amp

@@ -20,6 +20,7 @@ struct Model::Impl {
   Ref<nn::OptimizerCell> optimizer;
   ModelOptions options;
   train::LossScaling scaling;
+  std::vector<Ref<Callback>> callbacks;  // of every training run
   std::atomic<bool> stop{false};
   std::int64_t train_steps_run = 0, eval_steps_run = 0;  // key random ops over all calls
 
@@ -78,6 +79,7 @@ const Ref<nn::OptimizerCell>& Model::optimizer() const { return impl_->optimizer
 const Ref<nn::Cell>& Model::loss_scale_update() const { return impl_->scaling.update; }
 Ref<nn::Cell> Model::train_network() const { return impl_->train_network(); }
 const std::vector<nn::NamedMetric>& Model::metrics() const { return impl_->options.metrics; }
+void Model::add_callback(const Ref<Callback>& callback) { impl_->callbacks.push_back(callback); }
 void Model::request_stop() { impl_->stop = true; }
 
 /// Fit's evaluations: between the epochs of a training run.
@@ -140,7 +142,10 @@ void Model::Impl::train(const char* function, std::int64_t epoch, const data::Da
   if (validation) p.valid_dataset = validation->dataset;
 
   stop = false;
-  train::Run run(p, {o.callbacks, o.poll, eager(o.dataset_sink_mode)}, stop);
+  std::vector<Ref<Callback>> all = o.callbacks;
+  for (const Ref<Callback>& c : callbacks)
+    if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+  train::Run run(p, {all, o.poll, eager(o.dataset_sink_mode)}, stop);
   run.make_step([this] { return train::make_train_step(network, loss_fn, optimizer, scaling); }, network,
                 train_steps_run);
   train::Feed feed(dataset, pipeline);

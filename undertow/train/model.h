@@ -90,6 +90,9 @@ class Model {
   /// The network's outputs in evaluation mode.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
 
+  /// Called in every later training run, beside those that the run is given.
+  void add_callback(const Ref<Callback>& callback);
+
   /// From any thread: the run in progress ends at the next step border, without an error. The end hooks run.
   void request_stop();
 

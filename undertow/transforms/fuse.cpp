@@ -224,6 +224,7 @@ class NestWriter {
     // Strides of `v` against the reader's axes (0 where it broadcasts), then through the movement nodes to memory.
     std::vector<std::int64_t> strides(shape.size(), 0);
     std::int64_t offset = 0;
+    v = unwidened(g_, groups_, v);
     {
       const Shape& own = g_.type(v).shape;
       // A matrix per axis of v: which reader axis steps it. Broadcasting aligns to the right.
@@ -364,6 +365,7 @@ class Fuser {
   }
   /// What a nest that reads `v` finally loads.
   void need_source(ValueId v) {
+    v = unwidened(g_, groups_, v);
     const Kind kind = kind_of(v);
     if (kind == Kind::kConstant) return;
     if (kind == Kind::kMovement) read_through(g_, groups_, v, &v);

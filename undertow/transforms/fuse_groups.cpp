@@ -365,9 +365,16 @@ std::vector<std::int64_t> outer_extents(const std::vector<std::int64_t>& domain,
   return s;
 }
 
+ValueId unwidened(const Graph& g, const Grouping& groups, ValueId v) {
+  const NodeId p = g.values[v].producer;
+  if (p == ir::kNoId || groups.kinds[p] != Kind::kElementwise || g.nodes[p].op->name != "cast") return v;
+  const ValueId u = g.nodes[p].inputs[0];
+  return is_half(g.type(u).dtype) && g.type(v).dtype == DType::kFloat32 ? u : v;
+}
+
 ir::Access read_through(const Graph& g, const Grouping& groups, ValueId v, ValueId* source) {
   const Node& node = g.nodes[g.values[v].producer];
-  const ValueId u = node.inputs[0];
+  const ValueId u = unwidened(g, groups, node.inputs[0]);
   const ir::Access a = *node.op->access(node.attrs, g.type(u).shape, g.type(v).shape);
   const NodeId p = g.values[u].producer;
   *source = u;

@@ -52,6 +52,10 @@ Grouping make_groups(const ir::Graph& graph);
 /// that an affine access reaches.
 ir::Access read_through(const ir::Graph& graph, const Grouping& groups, ir::ValueId v, ir::ValueId* source);
 
+/// What a nest reads in place of `v`, a value from outside of it: where that is only half values widened, those. A load
+/// widens as it reads, and half as many bytes are written for it.
+ir::ValueId unwidened(const ir::Graph& graph, const Grouping& groups, ir::ValueId v);
+
 /// The bits of the squeezed domain of `shape` that `axes` (of the unsqueezed shape) cover.
 std::uint32_t squeezed_axes(const Shape& shape, const std::vector<std::int64_t>& axes);
 /// Extents of `domain` whose bit is not set.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "undertow/transforms/casts.h"
 #include "undertow/transforms/commit.h"
 #include "undertow/transforms/fuse.h"
 #include "undertow/transforms/layout.h"
@@ -30,6 +31,17 @@ void run(const char* name, ir::Graph& graph, Pass pass) {
                ir::print(graph).c_str());
 }
 
+/// Shown with the graph: what mixed precision costs in memory.
+void show_casts(const ir::Graph& graph) {
+  const char* wanted = std::getenv("UNDERTOW_DUMP");
+  if (!wanted || (std::string_view(wanted) != "all" && std::string_view(wanted) != "casts")) return;
+  for (const Cast& c : find_casts(graph))
+    std::fprintf(stderr, "cast: %.*s, %.*s to %.*s, %lld bytes, cell %s\n", static_cast<int>(name_of(c.edge).size()),
+                 name_of(c.edge).data(), static_cast<int>(undertow::name_of(c.from).size()),
+                 undertow::name_of(c.from).data(), static_cast<int>(undertow::name_of(c.to).size()),
+                 undertow::name_of(c.to).data(), static_cast<long long>(c.bytes), c.cell.c_str());
+}
+
 }  // namespace
 
 void optimize(ir::Graph& graph, const Target& target) {
@@ -44,6 +56,7 @@ void optimize(ir::Graph& graph, const Target& target) {
   }
   run("commit", graph, assign_phases);
   if (target.fuse) run("fuse", graph, fuse);
+  show_casts(graph);
   // Then: plan (after the device has said how much scratch its kernels want), and lower. See runtime/compile.cpp.
 }
 

@@ -60,6 +60,13 @@ class Simplifier {
     const ValueId out = n.outputs[0];
     const std::string& name = n.op->name;
     if ((name == "copy" || name == "stop_gradient") && n.attrs.empty()) return n.inputs[0];
+    if (name == "cast") {  // half values widened and narrowed again
+      const Node* p = producer(n.inputs[0]);
+      const DType between = g_.type(n.inputs[0]).dtype;
+      if (p && p->op == n.op && is_half(g_.type(out).dtype) && is_floating(between) && !is_half(between) &&
+          same_type(p->inputs[0], out))
+        return p->inputs[0];
+    }
     if (name == "mul" || name == "div") {
       if (is_one(n.inputs[1]) && same_type(n.inputs[0], out)) return n.inputs[0];
       if (name == "mul" && is_one(n.inputs[0]) && same_type(n.inputs[1], out)) return n.inputs[1];

@@ -4,6 +4,7 @@
 import inspect
 
 from undertow import _core, nn, ops
+from undertow.amp.scaling import DynamicLossScaleManager
 from undertow.nn import Cell
 from undertow.nn.function_cell import FunctionCell
 
@@ -72,20 +73,20 @@ _LEVEL_ARGUMENTS = ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manage
 def build_train_network(network, optimizer, loss_fn=None, level="O0", boost_level="O0", **kwargs):
     """The network at a level with its loss and optimizer as one cell: called with a batch, it trains one step.
 
-    kwargs: keep_batchnorm_fp32, and cast_model_type, the half type. Raises TypeError and ValueError for what does not
-    go together.
+    kwargs: keep_batchnorm_fp32; cast_model_type, the half type; loss_scale_manager (default: DynamicLossScaleManager()
+    at O2, else None). Raises TypeError and ValueError for what does not go together.
     """
+    from undertow.train.model import Model
+
     _network(network, "build_train_network")
     for name in kwargs:
         if name not in _LEVEL_ARGUMENTS:
             raise ValueError(f"build_train_network: unknown argument '{name}'; known are {', '.join(_LEVEL_ARGUMENTS)}")
     if boost_level != "O0":
         raise ValueError(f"build_train_network: boost_level '{boost_level}' is not supported; use O0")
-    if kwargs.get("loss_scale_manager") is not None:
-        raise NotImplementedError("build_train_network: loss scaling is not there yet")
     dtype = kwargs.get("cast_model_type")
     if dtype is not None and str(dtype) == "Float32":
         level, dtype = "O0", None
     _core.amp.auto_mixed_precision(network, level, dtype, kwargs.get("keep_batchnorm_fp32"))
-    whole = network if loss_fn is None else nn.WithLossCell(network, loss_fn)
-    return nn.TrainOneStepCell(whole, optimizer).set_train()
+    manager = kwargs.get("loss_scale_manager", DynamicLossScaleManager() if level == "O2" else None)
+    return Model(network, loss_fn, optimizer, loss_scale_manager=manager).train_network

@@ -42,7 +42,9 @@ void dnnl_check(dnnl_status_t status, const char* what) {
 dnnl_engine_t dnnl_cpu_engine() {
   static const dnnl_engine_t e = [] {
     // One setting for generated code and the library. Refused only when the library was used before: then it stays.
-    if (!codegen::host_isa().avx512) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+    const codegen::Isa& isa = codegen::host_isa();
+    if (!isa.avx512) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+    else if (!isa.bf16) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni);
     dnnl_engine_t made = nullptr;
     dnnl_check(dnnl_engine_create(&made, dnnl_cpu, 0), "create its CPU engine");
     return made;
