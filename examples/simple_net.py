@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MindSpore script: a data pipeline with parallel maps feeds a sunk training run. The images are drawn at random.
+"""A MindSpore script: a pipeline with parallel maps feeds a sunk run in mixed precision. Images are drawn at random.
 
 python -m undertow examples/simple_net.py --images 256 --size 64
 """
@@ -46,15 +46,19 @@ def main():
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--pad-mode", default="valid")
+    parser.add_argument("--amp-level", default="O2")
+    parser.add_argument("--half", default="auto", help="the half type: auto, float16 or bfloat16")
     args = parser.parse_args()
 
     context.set_context(mode=context.GRAPH_MODE, device_target="Ascend", enable_graph_kernel=True)
+    if args.half != "auto":
+        context.set_context(half=args.half)  # Undertow's own
     ms.set_seed(1)
     data = images(args.images, args.size)
     print("batches:", data.get_dataset_size())
     net = SimpleNet(args.size, args.pad_mode)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    model = Model(net, loss, nn.Momentum(net.trainable_params(), 0.01, 0.9))
+    model = Model(net, loss, nn.Momentum(net.trainable_params(), 0.01, 0.9), amp_level=args.amp_level)
     model.train(args.epochs, data, callbacks=[TimeMonitor(), LossMonitor()], dataset_sink_mode=True)
 
 
