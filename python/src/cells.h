@@ -101,6 +101,8 @@ void bind_losses(nb::module_& m, nb::module_& nn);
 void bind_optimizers(nb::module_& m);
 void bind_serialization(nb::module_& m);
 void bind_schedules(nb::module_& m);
+/// The Python object of a cell that C++ made; a training cell has the attributes that classes derived from it read.
+nb::object described(const Ref<nn::Cell>& cell);
 /// Loss scaling goes into `m`, cells into `layers`.
 void bind_wrapped(nb::module_& m, nb::module_& layers);
 void bind_callbacks(nb::module_& m);

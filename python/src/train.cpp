@@ -142,7 +142,7 @@ void bind_model(nb::module_& m) {
           },
           nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
           nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg().none())
-      .def("train_network", &Model::train_network)
+      .def("train_network", [](const Model& self) { return described(self.train_network()); })
       .def("train",
            [](Model& self, std::int64_t epoch, const data::Dataset& dataset, std::vector<Ref<Callback>> callbacks,
               bool sink, std::int64_t sink_size, std::int64_t initial_epoch) {

@@ -25,6 +25,14 @@ Ref<nn::OptimizerCell> optimizer_arg(Py o, const char* cls) {
   return Ref<nn::OptimizerCell>(nb::inst_ptr<nn::OptimizerCell>(o));
 }
 
+void describe(Py self, const nn::TrainOneStepCellImpl& cell, bool has_sens) {
+  nb::module_::import_("undertow.nn._training")
+      .attr("_describe_step")(self, cell.sens(), has_sens, cell.returns_grad());
+}
+void describe(Py self, const nn::TrainOneStepWithLossScaleCellImpl& cell) {
+  nb::module_::import_("undertow.nn._training").attr("_describe_scaled_step")(self, bool(cell.update_cell()));
+}
+
 void bind_wrappers(nb::module_& m) {
   auto with_loss = cell_class<nn::WithLossCellImpl, nn::Cell>(
       m, "WithLossCell", "WithLossCell(backbone, loss_fn): loss_fn(backbone(data), label).");
@@ -59,8 +67,7 @@ void bind_wrappers(nb::module_& m) {
         construct_plain(self, cell_arg(network, "TrainOneStepCell", "network"),
                         optimizer_arg(optimizer, "TrainOneStepCell"), o);
         nb::inst_mark_ready(self.h);
-        nb::module_::import_("undertow.nn._training")
-            .attr("_describe_step")(self.h, o.sens, !sens.is_none(), return_grad);
+        describe(self.h, *self.p, !sens.is_none());
       },
       "network"_a, "optimizer"_a, "sens"_a.none() = nb::none(), "return_grad"_a = false);
 }
@@ -120,8 +127,7 @@ void bind_scaled_step(nb::module_& m) {
                           nn::scale_sense(start, std::string(kName) + ": 'scale_sense'"));
         }
         nb::inst_mark_ready(self.h);
-        nb::module_::import_("undertow.nn._training")
-            .attr("_describe_scaled_step")(self.h, bool(self.p->update_cell()));
+        describe(self.h, *self.p);
       },
       "network"_a, "optimizer"_a, "scale_sense"_a.none());
   c.def(
@@ -242,6 +248,15 @@ void bind_scalers(nb::module_& m) {
 }
 
 }  // namespace
+
+nb::object described(const Ref<nn::Cell>& cell) {
+  const nb::object self = nb::cast(cell);
+  if (const auto* plain = dynamic_cast<const nn::TrainOneStepCellImpl*>(cell.get()))
+    describe(self, *plain, plain->sens() != 1);
+  else if (const auto* scaled = dynamic_cast<const nn::TrainOneStepWithLossScaleCellImpl*>(cell.get()))
+    describe(self, *scaled);
+  return self;
+}
 
 void bind_wrapped(nb::module_& m, nb::module_& layers) {
   bind_wrappers(layers);

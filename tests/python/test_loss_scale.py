@@ -195,6 +195,87 @@ def test_a_step_that_never_comes_through_is_told_once(capfd):
     assert "lower the learning rate" in err
 
 
+class HalfNet(nn.Cell):
+    """A network that levels of mixed precision compute in half, with what they keep in float32."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4)
+        self.flatten, self.fc = nn.Flatten(), nn.Dense(64, 3)
+
+    def construct(self, x):
+        return self.fc(self.flatten(ops.relu(self.bn(self.conv(x)))))
+
+
+def images(steps, bad):
+    rng = np.random.default_rng(0)
+    x = rng.random((steps * 4, 1, 4, 4), np.float32)
+    y = rng.random((steps * 4, 3), np.float32)
+    for step in bad:
+        y[step * 4 + 1, 2] = INF
+    return dataset.NumpySlicesDataset((x, y), ["x", "y"], shuffle=False).batch(4)
+
+
+@pytest.mark.parametrize("half", [ms.float16, ms.bfloat16])
+@pytest.mark.parametrize("level", ["O2", "O3"])
+def test_levels_with_labels_that_are_inf(level, half):
+    """F01: the scale falls to 1 and comes back, and 40 steps change nothing."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = amp.auto_mixed_precision(HalfNet(), level, half)
+    opt = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+    model = ms.Model(net, nn.MSELoss(), opt, loss_scale_manager=DynamicLossScaleManager(2**24, 2, 2))
+    state = [*net.get_parameters(), *opt.get_parameters()]
+    before = [p.asnumpy().copy() for p in state]
+    records = Records()
+    model.train(1, images(40, range(40)), records, dataset_sink_mode=True)
+    assert records.scales[-1] == 1.0 and all(records.skipped)
+    for p, old in zip(state, before):
+        np.testing.assert_array_equal(p.asnumpy(), old)
+    model.train(1, images(4, ()), records, dataset_sink_mode=True)
+    assert model.train_network.scale_sense.asnumpy() == 4.0
+    assert records.skipped[40:] == [False] * 4
+    assert opt.global_step.asnumpy() == 4
+    assert any((p.asnumpy() != old).any() for p, old in zip(state, before))
+    assert all(np.isfinite(p.asnumpy()).all() for p in state)
+
+
+def test_level_o2_has_a_manager_unless_told():
+    ms.set_context(mode=ms.GRAPH_MODE)
+
+    def scales(**arguments):
+        net = HalfNet()
+        opt = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+        records = Records()
+        model = ms.Model(net, nn.MSELoss(), opt, **arguments)
+        model.train(1, images(2, ()), records, dataset_sink_mode=True)
+        return records.scales
+
+    assert scales(amp_level="O2")[0] == 2.0**24
+    assert scales(amp_level="O2", loss_scale_manager=None) == [1.0, 1.0]
+    assert scales(amp_level="O2", loss_scale_manager=FixedLossScaleManager(64)) == [64.0, 64.0]
+    assert scales(amp_level="O3") == [1.0, 1.0]
+
+
+def test_build_train_network_scales():
+    x, y = next(images(1, ()).create_tuple_iterator())
+
+    def cell(**arguments):
+        net = HalfNet()
+        opt = nn.Momentum(net.trainable_params(), 0.01, 0.9, loss_scale=arguments.pop("of_optimizer", 1.0))
+        return amp.build_train_network(net, opt, nn.MSELoss(), **arguments)
+
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    loss, overflow, scale = cell(level="O2")(x, y)
+    assert float(scale.asnumpy()) == 2.0**24 and np.isfinite(loss.asnumpy())
+    assert isinstance(cell(level="O2", loss_scale_manager=None), nn.TrainOneStepCell)
+    loss, overflow, scale = cell(loss_scale_manager=FixedLossScaleManager(8))(x, y)
+    assert float(scale.asnumpy()) == 8 and not bool(overflow)
+    fixed = cell(loss_scale_manager=FixedLossScaleManager(1024, False), of_optimizer=1024.0)
+    assert isinstance(fixed, nn.TrainOneStepCell) and fixed.sens == 1024
+    with pytest.raises(TypeError, match="'loss_scale_manager' must be a LossScaleManager"):
+        cell(loss_scale_manager=3)
+
+
 @pytest.mark.parametrize("bad", [0, -1, 0.5, float("inf"), float("nan")])
 def test_bad_scales(bad):
     for make in (

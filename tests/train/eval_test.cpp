@@ -114,7 +114,7 @@ TEST_P(Eval, Errors) {
   expect_error<ValueError>([&] { Model(nn::make<Same>(), nn::MSELoss()).eval(data); }, {"metrics"});
   expect_error<ValueError>([] { Model(nn::make<Same>(), {}, {}, {.metrics = {"loss"}}); }, {"metrics", "loss_fn"});
   expect_error<ValueError>([] { Model(nn::make<Same>(), nn::MSELoss(), {}, {.metrics = {"f9"}}); }, {"f9", "accuracy"});
-  expect_error<ValueError>([] { Model(nn::make<Same>(), {}, {}, {.amp_level = "O2"}); }, {"O2", "not supported yet"});
+  expect_error<ValueError>([] { Model(nn::make<Same>(), {}, {}, {.amp_level = "O4"}); }, {"O4", "O2"});
   expect_error<TypeError>([] { Model(Ref<nn::Cell>()); }, {"network"});
   Model model(nn::make<Same>(), nn::MSELoss(), {}, {.metrics = {"loss"}});
   for (const bool sink : {false, true}) {

@@ -74,6 +74,34 @@ return %3)",
   EXPECT_EQ(names(g), (Names{"add", "sub", "copy"}));
 }
 
+TEST_F(Passes, WhatSkippedStepsWriteComesAfterTheCommit) {
+  // The scale is read by the update, and shares a node with it; the counter takes the scale's old value.
+  Graph g = ir::parse(R"(%0: Float32[4] = input batch "g"
+%1: Float32[4] = state "w" -> %4
+%2: Float32[4] = state "scale" -> %3 always
+%5: Float32[4] = state "last" -> %2 always
+%3: Float32[4] = mul(%2, %0)
+%4: Float32[4] = sub(%1, %3)
+return %0)");
+  EXPECT_EQ(ir::parse(ir::print(g)).hash(), g.hash());
+  assign_phases(g);
+  ir::verify(g);
+  EXPECT_EQ(ir::parse(ir::print(g)).hash(), g.hash());
+  EXPECT_EQ(names(g), (Names{"mul", "copy", "sub", "copy", "copy"}));
+  const auto phase = [&](std::size_t state) { return g.nodes[g.values[g.states[state].result].producer].phase; };
+  EXPECT_EQ(phase(0), ir::Phase::kCommit);
+  EXPECT_EQ(phase(1), ir::Phase::kAlways);
+  EXPECT_EQ(phase(2), ir::Phase::kAlways);
+  for (const auto& n : g.nodes) {
+    if (n.phase != ir::Phase::kAlways) continue;
+    const ir::NodeId from = g.values[n.inputs[0]].producer;
+    ASSERT_NE(from, ir::kNoId);  // not in a state's memory, which the commit may have changed
+    EXPECT_EQ(g.nodes[from].phase, ir::Phase::kCompute);
+  }
+  const Plan p = plan(g, {.scratch_bytes = {}, .in_place = [](ir::NodeId, int, int) { return true; }});
+  EXPECT_TRUE(p.copies.empty());
+}
+
 TEST_F(Passes, AnUpdateIsOneKernelThatWritesInPlace) {
   Graph g = ir::parse(R"(%0: Float32[40] = input batch "g"
 %1: Float32[40] = state "w" -> %6

@@ -228,7 +228,7 @@ Ref<Cell> build_train_network(const Ref<Cell>& network, const Ref<nn::OptimizerC
                               const Ref<Cell>& loss_fn, const LevelOptions& o,
                               std::optional<Ref<LossScaleManagerImpl>> manager) {
   UNDERTOW_CHECK(optimizer, TypeError, "build_train_network: 'optimizer' must be an Optimizer");
-  if (!manager && o.amp_level == "O2") manager = DynamicLossScaleManager();
+  if (!manager) manager = default_loss_scale_manager(o.amp_level);
   const Model model(auto_mixed_precision(network, o), loss_fn, optimizer, {.loss_scale_manager = manager});
   return model.train_network();
 }

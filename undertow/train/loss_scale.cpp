@@ -91,6 +91,10 @@ Ref<nn::Cell> DynamicLossScaleManagerImpl::get_update_cell() const {
   return nn::DynamicLossScaleUpdateCell(init_, factor_, window_);
 }
 
+Ref<LossScaleManagerImpl> default_loss_scale_manager(std::string_view amp_level) {
+  return amp_level == "O2" ? Ref<LossScaleManagerImpl>(DynamicLossScaleManager()) : Ref<LossScaleManagerImpl>();
+}
+
 // ---- update cells
 
 namespace nn {

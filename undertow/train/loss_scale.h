@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "undertow/train/cell.h"
@@ -57,6 +58,9 @@ class DynamicLossScaleManagerImpl : public LossScaleManagerImpl {
   double init_, scale_, factor_;
   std::int64_t window_, step_ = 1, last_overflow_ = 0, overflows_ = 0;
 };
+
+/// What a level of mixed precision trains with where nothing else is said: a DynamicLossScaleManager at O2, else none.
+Ref<LossScaleManagerImpl> default_loss_scale_manager(std::string_view amp_level);
 
 class FixedLossScaleManager : public nn::Handle<FixedLossScaleManagerImpl> {
  public:

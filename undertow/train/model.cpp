@@ -63,9 +63,8 @@ Model::Model(Ref<nn::Cell> network, Ref<nn::Cell> loss_fn, Ref<nn::OptimizerCell
   impl_->loss_fn = std::move(loss_fn);
   impl_->optimizer = std::move(optimizer);
   impl_->options = std::move(options);
-  if (!impl_->options.loss_scale_manager && impl_->options.amp_level == "O2")
-    impl_->options.loss_scale_manager = DynamicLossScaleManager();
-  const Ref<LossScaleManagerImpl> manager = impl_->options.loss_scale_manager.value_or(nullptr);
+  const Ref<LossScaleManagerImpl> manager =
+      impl_->options.loss_scale_manager.value_or(default_loss_scale_manager(impl_->options.amp_level));
   if (!impl_->optimizer || !manager) return;
   impl_->scaling.update = manager->get_update_cell();
   impl_->scaling.scale = nn::scale_sense(manager->get_loss_scale(), "Model: the scale of 'loss_scale_manager'");
@@ -233,11 +232,7 @@ Model::Impl::Evaluation Model::Impl::evaluate(const data::Dataset& dataset, cons
 Ref<nn::Cell> Model::Impl::train_network() const {
   Ref<nn::Cell> with_loss = network;
   if (loss_fn) with_loss = nn::WithLossCell(network, loss_fn);
-  if (!optimizer) return with_loss;
-  if (!scaling) return nn::TrainOneStepCell(with_loss, optimizer);
-  if (scaling.update) return nn::TrainOneStepWithLossScaleCell(with_loss, optimizer, scaling.update, scaling.scale);
-  // Nothing is skipped: the optimizer's argument takes the scale off again, or there is none.
-  return nn::TrainOneStepCell(with_loss, optimizer, {.sens = optimizer->loss_scale()});
+  return optimizer ? nn::train_cell(with_loss, optimizer, scaling.scale, scaling.update) : with_loss;
 }
 
 void Model::train(std::int64_t epoch, const data::Dataset& train_dataset, const TrainOptions& options) {

@@ -73,7 +73,8 @@ std::unique_ptr<runtime::StepFunction> make_train_step(const Ref<nn::Cell>& netw
     }
     const Tensor loss = loss_fn ? first_tensor(loss_fn->call({output, columns[1]}), *loss_fn, "the loss")
                                 : first_tensor(output, *network, "the loss");
-    return optimizer ? update(trace, loss, *optimizer, scaling) : std::vector<Tensor>{loss};
+    if (optimizer) return update(trace, loss, *optimizer, scaling);
+    return loss_fn ? std::vector<Tensor>{loss} : output.tensors();  // a training cell: (loss, overflow, scale)
   };
   const bool guarded = optimizer && scaling.update;
   auto step = std::make_unique<runtime::StepFunction>(

@@ -21,8 +21,9 @@ struct LossScaling {
 };
 
 /// Outputs: the loss; where steps may be skipped (loss, overflow, scale). Without `loss_fn` the network gets all
-/// columns and returns the loss; without `optimizer` nothing is updated. With `scaling`, gradients reach the optimizer
-/// times its own loss_scale argument, whatever that is, and a skipped step changes only the scale and its counters.
+/// columns and returns the loss, first of a tuple perhaps; without `optimizer` it is what trains, if anything is, and
+/// its outputs are the step's. With `scaling`, gradients reach the optimizer times its own loss_scale argument,
+/// whatever that is, and a skipped step changes only the scale and its counters.
 std::unique_ptr<runtime::StepFunction> make_train_step(const Ref<nn::Cell>& network, const Ref<nn::Cell>& loss_fn,
                                                        const Ref<nn::OptimizerCell>& optimizer,
                                                        const LossScaling& scaling = {});

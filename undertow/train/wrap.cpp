@@ -160,4 +160,10 @@ Value TrainOneStepWithLossScaleCellImpl::construct_values(const std::vector<Valu
   return Value(Value::List{f.result.tensors().front(), overflow, scale});
 }
 
+Ref<Cell> train_cell(const Ref<Cell>& network, const Ref<OptimizerCell>& optimizer, const Parameter& scale,
+                     const Ref<Cell>& update) {
+  if (update) return TrainOneStepWithLossScaleCell(network, optimizer, update, scale);
+  return TrainOneStepCell(network, optimizer, {.sens = scale.defined() && optimizer ? optimizer->loss_scale() : 1});
+}
+
 }  // namespace undertow::nn

@@ -52,6 +52,7 @@ class TrainOneStepCellImpl : public Cell {
   const Ref<Cell>& network() const { return network_; }
   const Ref<OptimizerCell>& optimizer() const { return optimizer_; }
   double sens() const { return options_.sens; }
+  bool returns_grad() const { return options_.return_grad; }
   std::string cls_name() const override { return "TrainOneStepCell"; }
 
  private:
@@ -107,6 +108,11 @@ class TrainOneStepCell : public Handle<TrainOneStepCellImpl> {
                    const TrainOneStepOptions& options = {})
       : Handle(make_ref<TrainOneStepCellImpl>(network, optimizer, options)) {}
 };
+
+/// The training cell of a network that returns its loss, scaled by `scale` (undefined: not at all), which `update`
+/// follows (null: no update is left out, and the scale is the optimizer's own loss_scale, which it takes off itself).
+Ref<Cell> train_cell(const Ref<Cell>& network, const Ref<OptimizerCell>& optimizer, const Parameter& scale,
+                     const Ref<Cell>& update);
 
 class TrainOneStepWithLossScaleCell : public Handle<TrainOneStepWithLossScaleCellImpl> {
  public:

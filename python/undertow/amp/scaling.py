@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 
 from undertow._core import Tensor
 from undertow._core import train as _train
+from undertow._core.nn import Cell
 from undertow._core.train import (
     DynamicLossScaleManager,
     DynamicLossScaler,
@@ -65,9 +66,19 @@ for _class in (DynamicLossScaleManager, FixedLossScaleManager):
     _class.__module__ = "undertow.amp"
 
 
-def is_manager(value):
-    """Whether `value` is a manager, ours or a user's."""
-    return isinstance(value, (DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager))
+def parts_of(manager, function):
+    """What the core takes of a loss scale manager, ours or a user's: (scale to start with, update cell)."""
+    if manager is None:
+        return None, None
+    if not isinstance(manager, (DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager)):
+        raise TypeError(f"{function}: 'loss_scale_manager' must be a LossScaleManager, got {type(manager).__name__}")
+    cell = manager.get_update_cell()
+    if cell is not None and not isinstance(cell, Cell):
+        raise TypeError(
+            f"{function}: get_update_cell of {type(manager).__name__} must give a Cell or None, "
+            f"got {type(cell).__name__}"
+        )
+    return float(manager.get_loss_scale()), cell
 
 
 def all_finite(inputs, status=None):

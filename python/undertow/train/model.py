@@ -5,7 +5,7 @@ from undertow import _core
 from undertow._core import Tensor
 from undertow._core.nn import Cell, Fbeta, Metric, Optimizer, Precision, Recall
 from undertow._core.train import Callback
-from undertow.amp.scaling import is_manager
+from undertow.amp.scaling import parts_of
 from undertow.dataset import Dataset
 from undertow.train.metrics import _FACTORY, _for_model, get_metric_fn
 
@@ -57,20 +57,6 @@ def _metrics(metrics):
             raise TypeError(f"Model: metric '{name}' must be a Metric or the name of one, got {type(metric).__name__}")
         named.append((name, _for_model(metric)))
     return named
-
-
-def _scaling(manager):
-    """What the core takes of a loss scale manager: (scale to start with, update cell)."""
-    if manager is None or manager is _BY_LEVEL:
-        return None, None
-    if not is_manager(manager):
-        raise TypeError(f"Model: 'loss_scale_manager' must be a LossScaleManager, got {type(manager).__name__}")
-    cell = manager.get_update_cell()
-    if cell is not None and not isinstance(cell, Cell):
-        raise TypeError(
-            f"Model: get_update_cell of {type(manager).__name__} must give a Cell or None, got {type(cell).__name__}"
-        )
-    return float(manager.get_loss_scale()), cell
 
 
 def _callbacks(callbacks, where):
@@ -142,7 +128,8 @@ class Model:
         self._eval_network = _cell(eval_network, "eval_network")
         self._metrics = _metrics(metrics)
         self._train_network = None
-        scale, update = _scaling(loss_scale_manager)
+        by_level = loss_scale_manager is _BY_LEVEL
+        scale, update = parts_of(None if by_level else loss_scale_manager, "Model")
         indexes = (0, 1, 2) if eval_indexes is None else tuple(eval_indexes)
         if len(indexes) != 3:
             raise ValueError(f"Model: 'eval_indexes' must have three items (loss, output, label), got {len(indexes)}")
@@ -155,7 +142,7 @@ class Model:
             indexes,
             amp_level,
             keep_batchnorm_fp32,
-            loss_scale_manager is _BY_LEVEL,
+            by_level,
             scale,
             update,
         )
