@@ -76,6 +76,7 @@ void bind_amp(nb::module_& m) {
   bind_report(m);
   m.def("get_white_list", &amp::get_white_list);
   m.def("get_black_list", &amp::get_black_list);
+  m.def("operator_names", &amp::operator_names);
 }
 
 }  // namespace undertow::python

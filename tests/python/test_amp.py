@@ -168,9 +168,36 @@ def test_custom_lists():
 
 
 def test_unmatched_names_warn(capfd):
-    amp.custom_mixed_precision(nn.SequentialCell(nn.Dense(3, 3)), white_list=[nn.Conv2d, nn.Dense], dtype=ut.float16)
+    net = nn.SequentialCell(nn.Dense(3, 3))
+    amp.custom_mixed_precision(net, white_list=[nn.Conv2d, nn.Dense, nn.BiDense], dtype=ut.float16)
     err = capfd.readouterr().err
-    assert "'Conv2d' matches no cell" in err and "Conv2D" in err
+    assert "'Conv2d' (near it: Conv2D" in err and "'BiDense' (near it: Dense" in err and "'Dense'" not in err
+    assert err.count("custom_mixed_precision") == 1
+
+
+def test_lists_are_classes():
+    white, black = amp.get_white_list(), amp.get_black_list()
+    assert nn.Dense in white and nn.Conv2d in white and ops.MatMul in white
+    assert black == [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm]
+    net = amp.custom_mixed_precision(Probe(), black_list=black, dtype=ut.bfloat16)
+    assert {c.path: c.dtype for c in amp.report(net).cells}["bn"] == "Float32"
+    net = amp.custom_mixed_precision(Probe(), white_list=white, dtype=ut.bfloat16)
+    dtypes = {c.path: c.dtype for c in amp.report(net).cells}
+    assert (dtypes["conv"], dtypes["fc"], dtypes["bn"]) == ("BFloat16", "BFloat16", "Float32")
+
+
+def test_operators_of_a_white_list():
+    class Net(nn.Cell):
+        def construct(self, x, w):
+            return ops.MatMul()(x, w), x * w.T
+
+    net = amp.custom_mixed_precision(Net(), white_list=[ops.MatMul], dtype=ut.float16)
+    third = np.full((1, 3), 1 / 3, np.float32)
+    product, plain = net(ut.Tensor(third), ut.Tensor(third.T))
+    assert product.dtype == plain.dtype == ut.float32
+    exact = (rounded(third, ut.float16).astype(np.float64) ** 2).sum().astype(np.float32)
+    assert product.asnumpy() == rounded(exact, ut.float16) != np.float32(1 / 3)
+    np.testing.assert_array_equal(plain.asnumpy(), third * third)
 
 
 def test_bad_input():

@@ -151,19 +151,25 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-void warn_unmatched(const std::string& name, const std::set<std::string>& known) {
-  std::vector<std::string> near(known.begin(), known.end());
-  std::stable_sort(near.begin(), near.end(),
-                   [&](const auto& a, const auto& b) { return distance(a, name) < distance(b, name); });
-  near.resize(std::min<std::size_t>(near.size(), 3));
-  log_warning(fmt::format("custom_mixed_precision: '{}' matches no cell of the network and no operator; near it are {}",
-                          name, fmt::join(near, ", ")));
+/// One warning for all names that matched nothing, with what the network and the operators have near them.
+void warn_unmatched(const std::vector<std::string>& names, const std::set<std::string>& known) {
+  std::vector<std::string> each;
+  for (const std::string& name : names) {
+    std::vector<std::string> near(known.begin(), known.end());
+    std::stable_sort(near.begin(), near.end(),
+                     [&](const auto& a, const auto& b) { return distance(a, name) < distance(b, name); });
+    near.resize(std::min<std::size_t>(near.size(), 3));
+    each.push_back(fmt::format("'{}' (near it: {})", name, fmt::join(near, ", ")));
+  }
+  log_warning(fmt::format("custom_mixed_precision: no cell of the network and no operator is a {}",
+                          fmt::join(each, ", nor a ")));
 }
 
 /// Cells that an entry matches; names that match nothing are warned of. Operators are added to `ops`, if any.
 CellTest match(const Cell& network, const std::vector<Entry>& entries, std::set<std::string>* ops) {
   std::set<const Cell*> found;
   std::set<std::string> known;
+  std::vector<std::string> unmatched;
   const auto cells = const_cast<Cell&>(network).cells_and_names();
   for (const auto& [_, cell] : cells) known.insert(cell->cls_name());
   if (ops)
@@ -174,8 +180,9 @@ CellTest match(const Cell& network, const std::vector<Entry>& entries, std::set<
       if (e.is ? e.is(*cell) : cell->cls_name() == e.name) any = true, found.insert(cell.get());
     const auto op = operators().find(e.name);
     if (ops && op != operators().end()) any = true, ops->insert(op->second.begin(), op->second.end());
-    if (!any) warn_unmatched(e.name, known);
+    if (!any) unmatched.push_back(e.name);
   }
+  if (!unmatched.empty()) warn_unmatched(unmatched, known);
   return [found = std::move(found)](const Cell& c) { return found.contains(&c); };
 }
 
@@ -217,10 +224,19 @@ Ref<Cell> custom_mixed_precision(const Ref<Cell>& network, const Lists& lists) {
 }
 
 std::vector<std::string> get_white_list() {
-  return {"Conv1d",          "Conv2d",     "Conv3d",          "Conv1dTranspose", "Conv2dTranspose",
-          "Conv3dTranspose", "Dense",      "LSTMCell",        "RNNCell",         "GRUCell",
-          "Conv2D",          "Conv3D",     "Conv2DTranspose", "Conv3DTranspose", "Conv2DBackpropInput",
+  return {"Conv1d",          "Conv2d",
+          "Conv3d",          "Conv1dTranspose",
+          "Conv2dTranspose", "Conv3dTranspose",
+          "Dense",           "LSTMCell",
+          "RNNCell",         "GRUCell",
+          "Conv2D",          "Conv3D",
+          "Conv2DTranspose", "Conv2DBackpropInput",
           "MatMul",          "BatchMatMul"};
+}
+std::vector<std::string> operator_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, _] : operators()) names.push_back(name);
+  return names;
 }
 std::vector<std::string> get_black_list() { return {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm"}; }
 

@@ -49,6 +49,8 @@ Ref<nn::Cell> custom_mixed_precision(const Ref<nn::Cell>& network, const Lists& 
 /// The names that O1 and O2 go by.
 std::vector<std::string> get_white_list();
 std::vector<std::string> get_black_list();
+/// Operators that a white list may name.
+std::vector<std::string> operator_names();
 
 /// The network at a level with its loss and optimizer as one cell: called with a batch, it trains one step.
 /// `manager` scales the loss (train/loss_scale.h); default: dynamically at O2, else not.

@@ -59,7 +59,8 @@ def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype=N
 
 def get_white_list():
     """The classes that level O1 computes in half."""
-    return [getattr(nn, name, None) or getattr(ops, name) for name in _core.amp.get_white_list()]
+    operators = set(_core.amp.operator_names())
+    return [getattr(ops if name in operators else nn, name) for name in _core.amp.get_white_list()]
 
 
 def get_black_list():
