@@ -84,8 +84,7 @@ class Iterator {
     {
       nb::gil_scoped_release release;
       const std::lock_guard lock(mutex_);
-      UNDERTOW_CHECK(rows_, RuntimeError, "the iterator was closed");
-      row = rows_->next(check_signals);
+      row = rows()->next(check_signals);
     }
     if (!row) throw nb::stop_iteration();
     if (dict_) {
@@ -96,6 +95,11 @@ class Iterator {
     nb::list l;
     for (const Tensor& t : *row) l.append(column(t, numpy_));
     return l;
+  }
+  data::Position position() { return rows()->state(); }
+  data::Profile profile() {
+    const nb::gil_scoped_release release;
+    return rows()->profile();
   }
   /// Ends its threads, which may need the GIL for that.
   void close() {
@@ -112,6 +116,10 @@ class Iterator {
   }
 
  private:
+  data::RowIterator* rows() const {
+    UNDERTOW_CHECK(rows_, RuntimeError, "the iterator was closed");
+    return rows_.get();
+  }
   std::vector<std::string> names_;
   std::mutex mutex_;  // next() and close() on different threads
   std::unique_ptr<data::RowIterator> rows_;
@@ -152,8 +160,11 @@ void bind_dataset(nb::module_& m) {
           "columns"_a, "boundaries"_a, "sizes"_a, "length"_a.none(), "padding"_a, "to_boundary"_a, "drop"_a)
       .def("cache", &Dataset::cache)
       .def("classes", &Dataset::classes)
-      .def("map", [](const Dataset& d, const MapHandle& op, std::vector<std::string> in, std::vector<std::string> out,
-                     int workers) { return d.map(op.op, {std::move(in), std::move(out), workers}); })
+      .def("map",
+           [](const Dataset& d, const MapHandle& op, std::vector<std::string> in, std::vector<std::string> out,
+              int workers, nb::list callbacks) {
+             return d.map(op.op, {std::move(in), std::move(out), workers, python_callbacks(callbacks)});
+           })
       .def("shuffle", [](const Dataset& d, std::int64_t n) { return d.shuffle(n); })
       .def("repeat", &Dataset::repeat)
       .def("take", &Dataset::take)
@@ -196,11 +207,14 @@ void bind_dataset(nb::module_& m) {
         }
         return out;
       });
+  bind_progress(m, c);
   nb::class_<Iterator>(m, "Iterator")
       .def(nb::init<const Dataset&, std::int64_t, bool, bool>())
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", &Iterator::next)
       .def("get_next", &Iterator::next)
+      .def("_position", &Iterator::position)
+      .def("profile", &Iterator::profile, "The figures so far, as Dataset.last_profile.")
       .def("stop", &Iterator::close, "Ends it and its threads.");
   m.def("_close_iterators", [] {
     while (!Iterator::live().empty()) (*Iterator::live().begin())->close();
@@ -287,6 +301,8 @@ void bind_data(nb::module_& m) {
     if (key == "num_parallel_workers") return nb::int_(c.workers());
     if (key == "fuse") return nb::int_(c.fuse ? 1 : 0);
     if (key == "scaled_decode") return nb::int_(c.scaled_decode ? 1 : 0);
+    if (key == "autotune") return nb::int_(c.autotune ? 1 : 0);
+    if (key == "callback_timeout") return nb::int_(c.callback_timeout);
     if (key == "shuffle_rows") return nb::int_(c.shuffle_rows);
     if (key == "shuffle_bytes") return nb::int_(c.shuffle_bytes);
     return nb::int_(c.prefetch_size);
@@ -301,6 +317,8 @@ void bind_data(nb::module_& m) {
     if (key == "prefetch_size") c.prefetch_size = static_cast<int>(value);
     if (key == "fuse") c.fuse = value != 0;
     if (key == "scaled_decode") c.scaled_decode = value != 0;
+    if (key == "autotune") c.autotune = value != 0;
+    if (key == "callback_timeout") c.callback_timeout = static_cast<int>(value);
     if (key == "shuffle_rows") c.shuffle_rows = value;
     if (key == "shuffle_bytes") c.shuffle_bytes = value;
   });

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "python/src/common.h"
+#include "undertow/data/callback.h"
 #include "undertow/data/dataset.h"
 
 namespace undertow::python {
@@ -66,6 +67,10 @@ std::function<std::int64_t(std::int64_t, std::int64_t)> python_batch_size(nb::ca
 /// `function(*columns)` gives a whole number.
 std::function<std::int64_t(const data::Row&)> python_length(nb::callable function);
 
+/// Instances of Python's DSCallback.
+std::vector<std::shared_ptr<data::DSCallback>> python_callbacks(const nb::list& callbacks);
+/// Positions, profiles, callbacks, sync_wait; data_progress.cpp.
+void bind_progress(nb::module_& m, nb::class_<data::Dataset>& dataset);
 /// MindRecord files and the datasets that read files; data_files.cpp.
 void bind_files(nb::module_& m);
 

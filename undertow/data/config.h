@@ -13,6 +13,11 @@ struct Config {
   /// Buffer in which sources without random access are shuffled: rows, and bytes of rows.
   std::int64_t shuffle_rows = 1000, shuffle_bytes = std::int64_t{256} << 20;
 
+  /// Workers go to the slowest stages while a pipeline runs, all of them together as many as there are cores;
+  /// num_parallel_workers is only what each begins with.
+  bool autotune = false;
+  int callback_timeout = 60;  ///< seconds that sync_wait, and callbacks that wait for the training, have patience
+
   /// Pictures (JPEG) that are made smaller than half their size are decoded at a half, a quarter or an eighth of it.
   /// Faster, and other pixels; only within one pass.
   bool scaled_decode = false;

@@ -239,6 +239,9 @@ Dataset Dataset::map(MapFunction function, const MapOptions& o) const {
   const auto& in = node_->names;
   n->op = function.op();
   n->workers = o.num_parallel_workers;
+  n->callbacks = o.callbacks;
+  for (const auto& c : n->callbacks)
+    UNDERTOW_CHECK(c && c->step_size() >= 1, ValueError, "map: a callback must have a step_size of at least 1");
   std::vector<std::string> inputs = o.input_columns;
   if (inputs.empty()) {
     const int arity = n->op->arity();
@@ -342,6 +345,77 @@ Dataset Dataset::filter(std::function<bool(const Row&)> predicate, const std::ve
   for (const std::string& c : columns.empty() ? node_->names : columns)
     n->op_inputs.push_back(index_of(node_->names, c, "filter"));
   return Dataset(std::move(n));
+}
+
+Dataset Dataset::sync_wait(const std::string& condition_name, std::int64_t num_batch,
+                           std::function<void(const void*)> callback) const {
+  UNDERTOW_CHECK(!condition_name.empty(), ValueError, "sync_wait: condition_name is empty");
+  UNDERTOW_CHECK(num_batch >= 1, ValueError, "sync_wait: num_batch must be at least 1, got {}", num_batch);
+  auto n = make(Node::Kind::kSync, node_);
+  n->sync = std::make_shared<SyncPoint>(condition_name, num_batch, std::move(callback));
+  return Dataset(std::move(n));
+}
+
+namespace {
+
+SyncPoint* find_sync(const Node& node, const std::string& name) {
+  if (node.sync && node.sync->name() == name) return node.sync.get();
+  for (const NodePtr& input : node.inputs)
+    if (SyncPoint* found = find_sync(*input, name)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+void Dataset::sync_update(const std::string& condition_name, std::int64_t num_batch, const void* data) const {
+  UNDERTOW_CHECK(num_batch >= 0, ValueError, "sync_update: num_batch must not be negative, got {}", num_batch);
+  SyncPoint* point = find_sync(*node_, condition_name);
+  UNDERTOW_CHECK(point, ValueError, "sync_update: there is no sync_wait('{}') in this dataset", condition_name);
+  point->release(num_batch, data);
+}
+
+Position Dataset::state() const {
+  const std::lock_guard lock(node_->memory->mutex);
+  return node_->memory->progress ? node_->memory->progress->position() : Position{config().seed, 0, 0};
+}
+
+void Dataset::load_state(const Position& position) const {
+  UNDERTOW_CHECK(position.epoch >= 0 && position.batch >= 0, ValueError,
+                 "load_state: epoch and batch must not be negative, got {} and {}", position.epoch, position.batch);
+  const std::int64_t size = known_size();
+  UNDERTOW_CHECK(size < 0 || position.batch < std::max<std::int64_t>(size, 1), ValueError,
+                 "load_state: batch {} of epoch {}, but an epoch has {} batches", position.batch, position.epoch, size);
+  const std::lock_guard lock(node_->memory->mutex);
+  node_->memory->resume = position;
+  node_->memory->progress = std::make_shared<Progress>(position.seed, position);
+}
+
+Profile Dataset::profile(std::int64_t batches) const {
+  UNDERTOW_CHECK(batches >= 1, ValueError, "profile: batches must be at least 1, got {}", batches);
+  NodeMemory& memory = *node_->memory;
+  std::shared_ptr<Progress> progress;
+  std::optional<Position> resume;
+  {
+    const std::lock_guard lock(memory.mutex);
+    progress = memory.progress;
+    resume = std::exchange(memory.resume, std::nullopt);
+  }
+  Profile out;
+  {
+    RowIterator rows(*this, 1);
+    for (std::int64_t i = 0; i < batches && rows.next(); ++i) {
+    }
+    out = rows.profile();
+  }
+  const std::lock_guard lock(memory.mutex);  // as if nothing had run
+  memory.progress = std::move(progress);
+  memory.resume = resume;
+  return out;
+}
+
+std::optional<Profile> Dataset::last_profile() const {
+  const std::lock_guard lock(node_->memory->mutex);
+  return node_->memory->profile;
 }
 
 std::vector<Dataset> Dataset::split(const std::vector<std::int64_t>& sizes, bool randomize) const {

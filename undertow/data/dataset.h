@@ -21,12 +21,14 @@
 #include <vector>
 
 #include "undertow/data/config.h"
+#include "undertow/data/profile.h"
 #include "undertow/data/row.h"
 #include "undertow/data/source.h"
 
 namespace undertow::data {
 
 struct Node;
+class DSCallback;
 class RowIterator;
 class DictIterator;
 
@@ -71,6 +73,15 @@ struct MapOptions {
   std::vector<std::string> input_columns;   ///< default: the first one for Tensor -> Tensor (applied to each), else all
   std::vector<std::string> output_columns;  ///< default: the input columns
   int num_parallel_workers = 0;             ///< 0: config().num_parallel_workers
+  std::vector<std::shared_ptr<DSCallback>> callbacks;
+};
+
+/// Between two batches (or rows, without batch) of a pass over a dataset: what is needed to go on from there.
+struct Position {
+  std::uint64_t seed = 0;  ///< of shuffles and random operations
+  std::int64_t epoch = 0;  ///< from 0
+  std::int64_t batch = 0;  ///< of the epoch, that comes next
+  friend bool operator==(const Position&, const Position&) = default;
 };
 
 /// What map() takes: an operation, or a callable Tensor -> Tensor or Row -> Row, each with or without a RowContext. A
@@ -138,6 +149,27 @@ class Dataset {
   /// shuffled anew each epoch within the part. Needs a known size.
   std::vector<Dataset> split(const std::vector<std::int64_t>& sizes, bool randomize = true) const;
 
+  /// Every batch (here: of this dataset) waits until it is let through: num_batch at the start of an epoch, more with
+  /// each sync_update. RuntimeError after config().callback_timeout.
+  Dataset sync_wait(const std::string& condition_name, std::int64_t num_batch = 1,
+                    std::function<void(const void* data)> callback = {}) const;
+  /// Calls the callback of the sync_wait of that name with `data`, then lets num_batch more (0: as many as at the
+  /// start) through. Throws ValueError where there is none.
+  void sync_update(const std::string& condition_name, std::int64_t num_batch = 0, const void* data = nullptr) const;
+
+  /// Behind the last batch that the latest iterator or training of this dataset has given; the start where there was
+  /// none.
+  Position state() const;
+  /// The next iterator or training of this dataset begins there, with the same rows as the one that had come that far;
+  /// its first epoch is what is left of one. Sources without random access are read up to there. Throws ValueError for
+  /// a position that the dataset does not have.
+  void load_state(const Position& position) const;
+
+  /// Runs up to that many batches as fast as they come. batches >= 1.
+  Profile profile(std::int64_t batches = 100) const;
+  /// Of the latest iterator or training of this dataset that has ended; nothing where there was none.
+  std::optional<Profile> last_profile() const;
+
   /// Steps per epoch. Where it is not known beforehand (sequential sources, filter) one pass is run and counted; -1 for
   /// a source that gives its rows only once. Endless repeats count as one pass.
   std::int64_t get_dataset_size() const;
@@ -181,6 +213,9 @@ class RowIterator {
   /// are over. What a source or map threw is thrown here, at the place of its batch. While it waits, `poll` is called
   /// every 50 ms, and may throw.
   std::optional<Row> next(const std::function<void()>& poll = {});
+  /// Behind the last row given.
+  Position state() const;
+  Profile profile() const;
   /// Asks for an early end: a blocked next() returns nothing. From any thread.
   void stop();
 

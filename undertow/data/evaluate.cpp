@@ -13,8 +13,10 @@ namespace {
 /// Holds a gate, where there is one.
 class Pass {
  public:
-  explicit Pass(Gate* gate) : gate_(gate) {
-    if (gate_) gate_->lock();
+  Pass(Gate* gate, Stopwatch& watch) : gate_(gate) {
+    if (!gate_) return;
+    gate_->lock();
+    watch.restart();
   }
   ~Pass() {
     if (gate_) gate_->unlock();
@@ -35,9 +37,9 @@ RowContext context_of(const Plan& plan, const Item& item, std::uint32_t op) {
   return {plan.seed, item.epoch, item.row, op, plan.stop};
 }
 
-void fetch(const Leaf& leaf, const RowContext& at, LazyRow& row) {
+void fetch(const Leaf& leaf, const RowContext& at, LazyRow& row, Stopwatch& watch) {
   {
-    const Pass pass(leaf.gate);
+    const Pass pass(leaf.gate, watch);
     leaf.node->source->fetch_lazy(at, row);
     if (!row.fuse()) row.finish();
   }
@@ -104,25 +106,42 @@ bool gather(const Plan& plan, std::span<const Item> items, const BatchTarget& ta
       scratch.columns[static_cast<std::size_t>(leaf.select[k])] = target.columns[k];
     columns = scratch.columns;
   }
-  const Pass pass(leaf.node->source->thread_safe() ? nullptr : leaf.gate);
-  return leaf.node->source->gather(scratch.indices, columns);
+  Stopwatch watch;
+  const Pass pass(leaf.node->source->thread_safe() ? nullptr : leaf.gate, watch);
+  if (!leaf.node->source->gather(scratch.indices, columns)) return false;
+  watch.lap(leaf.clock, static_cast<std::int64_t>(items.size()));
+  return true;
 }
 
 /// Copies or makes the columns, behind the `before` rows of a batch.
-void write_columns(const Plan& plan, const Item& item, LazyRow& row, const BatchTarget& target, std::size_t before) {
+/// What was put off so far is the time of the stage that put it off, the copying is `batch`'s.
+void write_columns(const Plan& plan, const Item& item, LazyRow& row, const BatchTarget& target, std::size_t before,
+                   StageClock* batch) {
+  const Leaf& leaf = leaf_of(plan, item);
+  StageClock* maker = nullptr;
+  for (std::size_t c = 0; c < row.size() && !maker; ++c)
+    if (row.pending(c)) {
+      maker = leaf.clock;
+      for (const Step& s : leaf.steps)
+        if (s.clock) maker = s.clock;
+    }
+  Stopwatch watch;
   try {
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::size_t bytes = static_cast<std::size_t>(row.shape(c).numel()) * size_of(row.dtype(c));
       row.write(c, target.columns[c] + before * bytes);
     }
   } catch (const Error& e) {
-    e.rethrow_with(place_of(leaf_of(plan, item), item));
+    e.rethrow_with(place_of(leaf, item));
   }
+  if (maker) watch.lap(maker, 0);
+  else watch.lap(batch, 1);
 }
 
-void write_rows(const Plan& plan, std::span<Item> items, const Node& batch, BatchTarget target,
+void write_rows(const Plan& plan, std::span<Item> items, const Leaf& leaf, BatchTarget target,
                 std::span<const ColumnSpec> specs, Resizer& resizer, Scratch& scratch) {
   LazyRow& row = scratch.row;
+  const Node& batch = *leaf.node;
   for (std::size_t i = 0; i < items.size(); ++i) {
     check_stop(plan);
     evaluate(plan, items[i], scratch, row);
@@ -135,7 +154,7 @@ void write_rows(const Plan& plan, std::span<Item> items, const Node& batch, Batc
       target = resizer.resize(specs);
       break;
     }
-    write_columns(plan, items[i], row, target, i);
+    write_columns(plan, items[i], row, target, i, leaf.clock);
   }
   row.refill(plan.fuse);  // holds nothing of the source beyond the batch
 }
@@ -166,6 +185,8 @@ void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
         check_stop(plan);
         rows.push_back(evaluate(plan, part, scratch));
       }
+      Stopwatch watch;
+      const auto n = static_cast<std::int64_t>(rows.size());
       if (leaf.node->collate) {
         made = (*leaf.node->collate)(rows, context_of(plan, item, leaf.op));
         UNDERTOW_CHECK(made.size() == leaf.node->names.size(), DataError,
@@ -174,19 +195,26 @@ void evaluate(const Plan& plan, Item& item, Scratch& scratch, LazyRow& row) {
       } else {
         made = stack(*leaf.node, rows);
       }
+      watch.lap(leaf.clock, n);
       break;
     }
   }
+  const auto samples = static_cast<std::int64_t>(leaf.kind == Leaf::Kind::kBatch ? item.payload->items.size() : 1);
+  Stopwatch watch;
   try {
-    if (leaf.kind == Leaf::Kind::kSource && !cached) fetch(leaf, context_of(plan, item, leaf.op), row);
+    if (leaf.kind == Leaf::Kind::kSource && !cached) {
+      fetch(leaf, context_of(plan, item, leaf.op), row, watch);
+      watch.lap(leaf.clock, 1);
+    }
     for (std::size_t i = first_step; i < leaf.steps.size(); ++i) {
       const Step& s = leaf.steps[i];
       if (s.node->cache) {
         s.node->cache->keep(leaf.node, item.row, row.finish());
         continue;
       }
-      const Pass pass(s.gate);
+      const Pass pass(s.gate, watch);
       apply(*s.node, row, context_of(plan, item, s.op));
+      if (s.clock) watch.lap(s.clock, samples);
     }
   } catch (const Error& e) {
     e.rethrow_with(place_of(leaf, item));
@@ -212,7 +240,7 @@ void write(const Plan& plan, Item& item, BatchTarget target, std::span<const Col
     if (gather(plan, items, target, scratch)) return;
     // Texts are as wide as the longest of the batch, which shows once all rows are there.
     if (std::none_of(specs.begin(), specs.end(), [](const ColumnSpec& s) { return s.text; })) {
-      write_rows(plan, items, *leaf.node, target, specs, resizer, scratch);
+      write_rows(plan, items, leaf, target, specs, resizer, scratch);
       return;
     }
   }
@@ -223,7 +251,7 @@ void write(const Plan& plan, Item& item, BatchTarget target, std::span<const Col
     target = resizer.resize(respecify(row, specs, 0, 0, scratch));
     break;
   }
-  write_columns(plan, item, row, target, 0);
+  write_columns(plan, item, row, target, 0, nullptr);
 }
 
 std::size_t batch_rows(const Plan& plan, const Item& item) {

@@ -123,6 +123,11 @@ class HeapSink : public BatchSink {
     }
     data_.notify_one();
   }
+  std::int64_t taken() override {
+    const std::lock_guard lock(mutex_);
+    return taken_;
+  }
+  std::int64_t places() override { return size(); }
   void cancel() override {
     {
       const std::lock_guard lock(mutex_);
@@ -137,8 +142,15 @@ class HeapSink : public BatchSink {
     const std::lock_guard lock(mutex_);
     return error_ && error_at_ == taken_;
   }
+  /// What was taken last ended an epoch.
+  bool at_epoch_end() {
+    const std::lock_guard lock(mutex_);
+    return epoch_end_;
+  }
   /// There is nothing after what was taken.
   void end_here() { end(taken_); }
+  /// For the consumer's thread.
+  double wait_seconds() const { return std::chrono::duration<double>(waited_).count(); }
 
   /// The next row, or nothing at an epoch's end or when cancelled.
   std::optional<Row> next(const std::function<void()>& poll) {
@@ -150,12 +162,14 @@ class HeapSink : public BatchSink {
     Place& p = place(taken_);
     const auto failed = [&] { return error_ && error_at_ == taken_; };
     const auto over = [&] { return p.ready || cancelled_ || failed() || taken_ == total_; };
+    const auto start = over() ? std::chrono::steady_clock::time_point() : std::chrono::steady_clock::now();
     if (!poll) data_.wait(lock, over);
     while (!data_.wait_for(lock, kPollEvery, over)) {
       lock.unlock();
       poll();
       lock.lock();
     }
+    if (start != std::chrono::steady_clock::time_point()) waited_ += std::chrono::steady_clock::now() - start;
     if (failed()) std::rethrow_exception(error_);
     UNDERTOW_CHECK(p.ready || taken_ != total_, RuntimeError,
                    "all epochs of this iterator are over: create a new one, or give a larger num_epochs");
@@ -193,6 +207,7 @@ class HeapSink : public BatchSink {
   std::condition_variable space_, data_;
   std::int64_t taken_ = 0, total_ = -1, error_at_ = 0;
   std::exception_ptr error_;
+  std::chrono::steady_clock::duration waited_{};  // by the consumer, for data
   bool cancelled_ = false, epoch_end_ = false;
 };
 
@@ -208,7 +223,9 @@ std::size_t places_for(const Pipeline& pipeline) {
 
 struct RowIterator::Impl {
   Impl(const Dataset& dataset, std::int64_t num_epochs)
-      : num_epochs(num_epochs), pipeline(dataset, {.num_epochs = num_epochs}), sink(places_for(pipeline)) {
+      : num_epochs(num_epochs),
+        pipeline(dataset, resume(dataset, {.num_epochs = num_epochs})),
+        sink(places_for(pipeline)) {
     pipeline.start(sink);
   }
   ~Impl() { pipeline.stop(); }
@@ -220,6 +237,11 @@ struct RowIterator::Impl {
     } catch (...) {
       if (sink.failed()) pipeline.stop();
       throw;
+    }
+    if (row) {
+      const Position at = pipeline.position();
+      if (sink.at_epoch_end()) pipeline.reached(at.epoch + 1, 0, sink.wait_seconds());
+      else pipeline.reached(at.epoch, at.batch + 1, sink.wait_seconds());
     }
     if (row || num_epochs < 0 || stopped || ++epochs_given < num_epochs) return row;
     sink.end_here();
@@ -242,6 +264,8 @@ RowIterator::~RowIterator() = default;
 RowIterator::RowIterator(RowIterator&&) noexcept = default;
 RowIterator& RowIterator::operator=(RowIterator&&) noexcept = default;
 std::optional<Row> RowIterator::next(const std::function<void()>& poll) { return impl_->next(poll); }
+Position RowIterator::state() const { return impl_->pipeline.position(); }
+Profile RowIterator::profile() const { return impl_->pipeline.profile(); }
 void RowIterator::stop() { impl_->stop(); }
 Dataset::iterator RowIterator::begin() { return Dataset::iterator(this); }
 

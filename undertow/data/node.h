@@ -2,6 +2,8 @@
 // data/node.h: the immutable tree behind Dataset handles, and what is found out about it without a pipeline.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "undertow/data/callback.h"
 #include "undertow/data/dataset.h"
 #include "undertow/data/lazy.h"
 
@@ -39,13 +42,50 @@ class RowCache {
   bool noted_ = false;
 };
 
+/// How many batches sync_wait lets through.
+class SyncPoint {
+ public:
+  SyncPoint(std::string name, std::int64_t batches, std::function<void(const void*)> callback)
+      : name_(std::move(name)), batches_(batches), released_(batches), callback_(std::move(callback)) {}
+  const std::string& name() const { return name_; }
+  /// A new epoch: `batches` are let through.
+  void reset();
+  /// For one batch. Throws RuntimeError after config().callback_timeout, Stopped where `stop` was set.
+  void wait(const std::atomic<bool>* stop);
+  /// Calls the callback, then lets more through; 0: as many as at the start.
+  void release(std::int64_t batches, const void* data);
+
+ private:
+  std::string name_;
+  std::int64_t batches_, released_;
+  std::function<void(const void*)> callback_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+/// Where the latest iterator or training stands: 40 bits for the batch, the epoch above.
+struct Progress {
+  explicit Progress(std::uint64_t seed_of_draws, const Position& from)
+      : seed(seed_of_draws), at(pack(from.epoch, from.batch)) {}
+  static std::int64_t pack(std::int64_t epoch, std::int64_t batch) { return (epoch << 40) + batch; }
+  Position position() const {
+    const std::int64_t v = at.load(std::memory_order_relaxed);
+    return {seed, v >> 40, v & ((std::int64_t{1} << 40) - 1)};
+  }
+  const std::uint64_t seed;
+  std::atomic<std::int64_t> at;
+};
+
 /// What has been learned about a node; guarded, because handles are shared.
 struct NodeMemory {
   std::mutex mutex;
   std::optional<std::vector<ColumnSpec>> specs;
   std::optional<std::int64_t> counted;
-  std::unique_ptr<Primed> primed;  // sequential sources
-  std::int64_t passes = 0;         // times open() was called
+  std::unique_ptr<Primed> primed;      // sequential sources
+  std::int64_t passes = 0;             // times open() was called
+  std::shared_ptr<Progress> progress;  // of the latest pipeline over it
+  std::optional<Position> resume;      // where the next one starts
+  std::optional<Profile> profile;      // of the latest pipeline that has ended
 };
 
 struct Node {
@@ -63,7 +103,8 @@ struct Node {
     kFilter,
     kFreeze,
     kCache,
-    kBucket
+    kBucket,
+    kSync
   };
 
   Kind kind;
@@ -81,6 +122,9 @@ struct Node {
   std::vector<int> op_inputs;
   int op_outputs = 0;
   std::vector<int> place;
+  std::vector<std::shared_ptr<DSCallback>> callbacks;  // kMap
+  // kSync
+  std::shared_ptr<SyncPoint> sync;
   // kFilter
   std::function<bool(const Row&)> predicate;
   // kBatch: size and drop; kShuffle, kRepeat, kTake, kSkip: count

@@ -66,6 +66,11 @@ struct Pipeline::Impl {
   std::size_t full_rows = 0;
   std::size_t longest_run = 1;
 
+  std::shared_ptr<Progress> progress;
+  std::atomic<std::int64_t> published{0}, depths{0}, depths_seen{0};
+  std::atomic<double> wait_seconds{0};
+  Clock::time_point began{}, ended{};
+
   BatchSink* sink = nullptr;
   std::vector<std::shared_ptr<void>> prepared;  // by stages, until the threads have ended
   std::vector<std::thread> threads;
@@ -75,7 +80,7 @@ struct Pipeline::Impl {
   // Guarded by `order`.
   std::mutex order;
   std::vector<Item> queue = std::vector<Item>(kLongestRun);
-  std::size_t queue_begin = 0, queue_end = 0, run_length = 1;
+  std::size_t queue_begin = 0, queue_end = 0, run_length = 1, runs = 0;
   std::exception_ptr pending;  // to be raised once the queue is empty
   bool epoch_open = false, epoch_over = false;
   std::int64_t epoch = 0, epochs_done = 0, in_epoch = 0, sequence = 0;
@@ -84,12 +89,17 @@ struct Pipeline::Impl {
     UNDERTOW_CHECK(o.num_epochs == -1 || o.num_epochs >= 1, ValueError, "num_epochs must be -1 or at least 1, got {}",
                    o.num_epochs);
     specs = describe(*node);  // first: it tells whether functions must run in order
-    plan = make_plan(*node, o.seed.value_or(config().seed));
+    const std::uint64_t seed = o.seed.value_or(config().seed);
+    progress = std::make_shared<Progress>(seed, Position{seed, o.first_epoch, o.first_batch});
+    plan = make_plan(*node, seed);
     plan->stop = &stopping;
     epoch = o.first_epoch;
     std::size_t bytes = 0;
     for (const ColumnSpec& s : specs) bytes += s.bytes();
     longest_run = std::clamp<std::size_t>(kRunBytes / std::max<std::size_t>(bytes, 1), 1, kLongestRun);
+    if (plan->reads_ahead)
+      longest_run = std::min(longest_run, static_cast<std::size_t>(std::max(config().prefetch_size, 1)));
+    if (plan->one_by_one) longest_run = 1;
     full_rows = specs[0].shape.rank() > 0 ? static_cast<std::size_t>(specs[0].shape[0]) : 0;
     find_bulk_leaves();
   }
@@ -150,6 +160,8 @@ struct Pipeline::Impl {
   bool take(Run& run) {
     const std::lock_guard lock(order);
     if (finished) return false;
+    constexpr std::size_t kTuneEvery = 16;
+    if (plan->autotune && ++runs % kTuneEvery == 0) tune(*plan);
     if (run.size > 0) {
       if (run.busy < kShortRun && run.size == run_length) run_length = std::min(run_length * 2, longest_run);
       else if (run.busy > kLongRun) run_length = std::max<std::size_t>(run_length / 2, 1);
@@ -219,10 +231,35 @@ struct Pipeline::Impl {
       error = std::current_exception();
       finished = true;
     }
-    if (made > 0)
+    if (made > 0) {
+      note_depth(static_cast<std::int64_t>(made));
       sink->publish(run.sequence, std::span(run.tokens.data(), made), run.last_of_epoch && made == run.size);
+    }
     if (error) sink->fail(run.sequence + static_cast<std::int64_t>(made), error);
     run.busy += Clock::now() - start;
+  }
+
+  /// Every now and then: to ask takes a look at every place.
+  void note_depth(std::int64_t made) {
+    constexpr std::int64_t kEvery = 8;
+    const std::int64_t before = published.fetch_add(made, std::memory_order_relaxed);
+    if (before / kEvery == (before + made) / kEvery && before > 0) return;
+    const std::int64_t taken = sink->taken();
+    if (taken < 0) return;
+    depths.fetch_add(std::max<std::int64_t>(before + made - taken, 0), std::memory_order_relaxed);
+    depths_seen.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  Profile profile() const {
+    Profile p;
+    p.batches = published;
+    p.wait_seconds = wait_seconds;
+    if (began != Clock::time_point())
+      p.seconds = std::chrono::duration<double>((ended == Clock::time_point() ? Clock::now() : ended) - began).count();
+    if (depths_seen > 0) p.queue_depth = static_cast<double>(depths) / static_cast<double>(depths_seen);
+    if (sink) p.queue_size = sink->places();
+    fill_stages(*plan, p);
+    return p;
   }
 
   void work() {
@@ -242,8 +279,13 @@ int Pipeline::workers() const { return impl_->plan->workers; }
 void Pipeline::start(BatchSink& sink) {
   UNDERTOW_CHECK(!impl_->sink, RuntimeError, "a pipeline can be started only once");
   impl_->sink = &sink;
+  {
+    const std::lock_guard lock(impl_->node->memory->mutex);
+    impl_->node->memory->progress = impl_->progress;
+  }
   for (const auto& [stage, workers] : impl_->plan->stages)
     if (auto kept = stage->prepare(workers)) impl_->prepared.push_back(std::move(kept));
+  impl_->began = Clock::now();
   // Signals are for the caller's threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -259,6 +301,29 @@ void Pipeline::stop() {
   for (std::thread& t : impl_->threads) t.join();
   impl_->threads.clear();
   impl_->prepared.clear();
+  if (!impl_->sink || impl_->ended != Clock::time_point()) return;
+  impl_->ended = Clock::now();
+  Profile last = impl_->profile();
+  const std::lock_guard lock(impl_->node->memory->mutex);
+  impl_->node->memory->profile = std::move(last);
+}
+
+void Pipeline::reached(std::int64_t epoch, std::int64_t batch, double wait_seconds) {
+  impl_->progress->at.store(Progress::pack(epoch, batch), std::memory_order_relaxed);
+  impl_->wait_seconds.store(wait_seconds, std::memory_order_relaxed);
+}
+Position Pipeline::position() const { return impl_->progress->position(); }
+Profile Pipeline::profile() const { return impl_->profile(); }
+
+PipelineOptions resume(const Dataset& dataset, PipelineOptions options) {
+  NodeMemory& memory = *dataset.node()->memory;
+  const std::lock_guard lock(memory.mutex);
+  if (const auto from = std::exchange(memory.resume, std::nullopt)) {
+    options.seed = from->seed;
+    options.first_epoch = from->epoch;
+    options.first_batch = from->batch;
+  }
+  return options;
 }
 
 }  // namespace undertow::data

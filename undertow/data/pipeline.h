@@ -52,6 +52,9 @@ class BatchSink {
   virtual void end(std::int64_t total) = 0;
   /// Called by Pipeline::stop(): makes a blocked acquire, and every later one, throw Stopped.
   virtual void cancel() = 0;
+  /// Batches that the consumer has taken, and places there are; for profiles only. -1 where not known.
+  virtual std::int64_t taken() { return -1; }
+  virtual std::int64_t places() { return -1; }
 };
 
 struct PipelineOptions {
@@ -60,6 +63,9 @@ struct PipelineOptions {
   std::int64_t first_epoch = 0;       ///< number of the first epoch (for resuming)
   std::int64_t first_batch = 0;       ///< batches of the first epoch to leave out (for resuming)
 };
+
+/// `options` with the position that Dataset::load_state has left for the next pipeline, which is taken.
+PipelineOptions resume(const Dataset& dataset, PipelineOptions options);
 
 class Pipeline {
  public:
@@ -76,7 +82,12 @@ class Pipeline {
   /// Starts the threads; they persist over epochs. `sink` must outlive stop(). May be called once.
   void start(BatchSink& sink);
   /// Cancels the sink and joins the threads; a row being worked on is finished first. May be called at any time, twice.
+  /// Its profile is then Dataset::last_profile.
   void stop();
+  /// The consumer has got as far as there, and has waited that long in all; for Dataset::state and profiles.
+  void reached(std::int64_t epoch, std::int64_t batch, double wait_seconds);
+  Position position() const;  ///< the last that was reached
+  Profile profile() const;
 
   struct Impl;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "undertow/base/check.h"
@@ -23,14 +24,20 @@ class Compiler {
   Compiler(Plan& plan, std::uint64_t seed) : plan_(plan) {
     plan_.seed = seed;
     plan_.fuse = config().fuse;
+    plan_.autotune = config().autotune;
   }
 
   void run(const Node& root) {
     plan_.stream = compile(root).stream;
+    if (plan_.autotune) plan_.workers = cores();
     // Only now is the number of threads known, and with it which limits can be reached.
     for (Leaf& leaf : plan_.leaves) {
       if (leaf.kind == Leaf::Kind::kSource) leaf.gate = gate(leaf.node);
-      for (Step& s : leaf.steps) s.gate = gate(s.node);
+      leaf.clock = clock(leaf.node, leaf.gate);
+      for (Step& s : leaf.steps) {
+        s.gate = gate(s.node);
+        if (s.node->kind == Node::Kind::kMap) s.clock = clock(s.node, s.gate);
+      }
     }
   }
 
@@ -70,6 +77,9 @@ class Compiler {
       case Kind::kRepeat: return {repeat_stream(std::move(in[0].stream), node), std::move(in[0].leaves)};
       case Kind::kTake: return {take_stream(std::move(in[0].stream), node.count), std::move(in[0].leaves)};
       case Kind::kSkip: return {skip_stream(std::move(in[0].stream), node.count), std::move(in[0].leaves)};
+      case Kind::kSync:
+        plan_.one_by_one = true;
+        return {held_stream(std::move(in[0].stream), plan_, *node.sync), std::move(in[0].leaves)};
       case Kind::kFreeze: return {freeze_stream(std::move(in[0].stream)), std::move(in[0].leaves)};
       case Kind::kFilter: return ordered(node, op, std::move(in[0]), &node);
       case Kind::kZip:
@@ -96,6 +106,7 @@ class Compiler {
     add_stage(source, threads);
     if (node.sequential()) {
       const std::int32_t leaf = add({Leaf::Kind::kValue, &node, op});
+      plan_.reads_ahead = true;
       return {sequential_stream(node, leaf, plan_), {leaf}};
     }
     const std::int32_t leaf = add({Leaf::Kind::kSource, &node, op});
@@ -114,15 +125,21 @@ class Compiler {
       return in;
     }
     plan_.nice = std::min(plan_.nice, node.op->nice());
-    const bool serial = node.op->ordered() || !node.op->thread_safe();
+    const bool serial = node.op->ordered() || !node.op->thread_safe() || !node.callbacks.empty();
     const int threads = limit(node, node.workers > 0 ? node.workers : config().workers(), serial, !node.op->waits());
     add_stage(*node.op, threads);
     for (const std::int32_t l : in.leaves) plan_.leaves[static_cast<std::size_t>(l)].steps.push_back({&node, op});
+    if (!node.callbacks.empty()) {
+      plan_.one_by_one = true;
+      const std::int32_t leaf = add({Leaf::Kind::kValue, &node, op});
+      return {observed_stream(std::move(in.stream), plan_, leaf, node), {leaf}};
+    }
     return node.op->ordered() ? ordered(node, op, std::move(in), nullptr) : std::move(in);
   }
 
   Compiled ordered(const Node& node, std::uint32_t op, Compiled in, const Node* filter) {
     const std::int32_t leaf = add({Leaf::Kind::kValue, &node, op});
+    plan_.reads_ahead = true;
     return {ordered_stream(std::move(in.stream), plan_, leaf, filter), {leaf}};
   }
 
@@ -144,8 +161,7 @@ class Compiler {
 
   int limit(const Node& node, int workers, bool serial, bool cpu_bound) {
     static std::once_flag noted;
-    const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
-    const int most = cpu_bound ? cores : std::max(kMostWorkers, cores);
+    const int most = cpu_bound || plan_.autotune ? cores() : std::max(kMostWorkers, cores());
     if (workers > most) {
       std::call_once(noted, [&] {
         log_warning(fmt::format("num_parallel_workers={} is more than is of use here; {} are used", workers, most));
@@ -154,12 +170,28 @@ class Compiler {
     }
     if (serial) workers = 1;
     limits_[&node] = workers;
+    if (!serial) tunable_.insert(&node);
     plan_.workers = std::max(plan_.workers, workers);
-    return workers;
+    // Worker processes are there for good, so there must be as many as the stage may come to have.
+    return plan_.autotune && !serial ? cores() : workers;
+  }
+  static int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)); }
+  /// The node's, shared by all its leaves and steps. Where rows were made by another leaf already, that one's.
+  StageClock* clock(const Node* node, Gate* gate) {
+    const auto it = std::ranges::find(plan_.clocks, node, [](auto& c) { return c->node; });
+    if (it != plan_.clocks.end()) return it->get();
+    StageClock* c = plan_.clocks.emplace_back(std::make_unique<StageClock>()).get();
+    c->node = node;
+    const auto limit = limits_.find(node);
+    c->workers = limit == limits_.end() || limit->second == 0 ? plan_.workers : limit->second;
+    c->gate = gate;
+    c->tunable = gate && tunable_.contains(node);
+    return c;
   }
   Gate* gate(const Node* node) {
     const auto it = limits_.find(node);
-    if (it == limits_.end() || it->second >= plan_.workers) return nullptr;
+    const bool tuned = plan_.autotune && tunable_.contains(node);
+    if (it == limits_.end() || (!tuned && it->second >= plan_.workers)) return nullptr;
     Gate*& g = gates_[node];
     if (!g) g = plan_.gates.emplace_back(std::make_unique<Gate>(it->second)).get();
     return g;
@@ -167,6 +199,7 @@ class Compiler {
 
   Plan& plan_;
   std::map<const Node*, int> limits_;
+  std::set<const Node*> tunable_;
   std::map<const Node*, Gate*> gates_;
 };
 

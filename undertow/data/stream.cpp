@@ -114,7 +114,9 @@ class SequentialStream : public Stream {
     if (ended_ || (node_.limit > 0 && given_ >= node_.limit)) return false;
     bool got = false;
     try {
+      Stopwatch watch;
       got = read_shard(row);
+      if (got) watch.lap(plan_.leaves[static_cast<std::size_t>(leaf_)].clock, 1);
     } catch (const Error& e) {
       ended_ = true;
       e.rethrow_with(fmt::format("at row {} of epoch {} of {}", pulled_, epoch_ + 1, node_.source->name()));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "undertow/data/node.h"
+#include "undertow/data/stage_clock.h"
 
 namespace undertow::data {
 
@@ -41,7 +42,18 @@ inline Payload& Item::own() {
 /// Lets at most `limit` threads through; none waits where the pool is no larger.
 class Gate {
  public:
-  explicit Gate(int limit) : free_(limit) {}
+  explicit Gate(int limit) : limit_(limit), free_(limit) {}
+  int limit() {
+    const std::lock_guard l(mutex_);
+    return limit_;
+  }
+  void set_limit(int limit) {
+    {
+      const std::lock_guard l(mutex_);
+      free_ += limit - std::exchange(limit_, limit);
+    }
+    changed_.notify_all();
+  }
   void lock() {
     std::unique_lock l(mutex_);
     changed_.wait(l, [&] { return free_ > 0; });
@@ -58,7 +70,7 @@ class Gate {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int free_;
+  int limit_, free_;
 };
 
 /// A map or a projection to be applied to an item.
@@ -66,6 +78,7 @@ struct Step {
   const Node* node;
   std::uint32_t op;      // number of the node
   Gate* gate = nullptr;  // null: no limit
+  StageClock* clock = nullptr;
 };
 /// Where items of one kind come from, and what is then done to each of them.
 struct Leaf {
@@ -73,7 +86,8 @@ struct Leaf {
   Kind kind;
   const Node* node;
   std::uint32_t op = 0;
-  Gate* gate = nullptr;     // kSource: limits fetch
+  Gate* gate = nullptr;  // kSource: limits fetch
+  StageClock* clock = nullptr;
   std::vector<int> select;  // kSource: columns to keep, in order; empty: all
   bool bulk = false;        // kSource: whole batches are gathered; every row has the shapes that are announced
   std::vector<Step> steps;
@@ -122,11 +136,15 @@ class LookAheadStream : public Stream {
 struct Plan {
   std::vector<Leaf> leaves;
   std::vector<std::unique_ptr<Gate>> gates;
+  std::vector<std::unique_ptr<StageClock>> clocks;  // in the order of the data
   std::unique_ptr<Stream> stream;
   std::vector<std::pair<Stage*, int>> stages;  // each once, with the threads that call it
   int workers = 1;
   int nice = 19;
-  bool fuse = true;  // see lazy.h
+  bool autotune = false;
+  bool reads_ahead = false;  // pulling items makes rows, so that few are pulled before there is room
+  bool one_by_one = false;   // and none: others wait for what was pulled
+  bool fuse = true;          // see lazy.h
   std::uint64_t seed = 0;
   const std::atomic<bool>* stop = nullptr;  // checked between rows; Stopped is thrown
 };
@@ -146,6 +164,10 @@ std::unique_ptr<Stream> concat_stream(std::vector<std::unique_ptr<Stream>> in);
 /// Makes the items while pulling, one at a time and in order; with a filter node, drops those it refuses.
 std::unique_ptr<Stream> ordered_stream(std::unique_ptr<Stream> in, const Plan& plan, std::int32_t leaf,
                                        const Node* filter);
+/// Makes the items as ordered_stream does, and tells the callbacks of the map node.
+std::unique_ptr<Stream> observed_stream(std::unique_ptr<Stream> in, const Plan& plan, std::int32_t leaf,
+                                        const Node& map);
+std::unique_ptr<Stream> held_stream(std::unique_ptr<Stream> in, const Plan& plan, SyncPoint& point);
 /// The order of epoch 0 in every epoch.
 std::unique_ptr<Stream> freeze_stream(std::unique_ptr<Stream> in);
 

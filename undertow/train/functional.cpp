@@ -30,7 +30,9 @@ struct DataSink::Impl {
   runtime::StepFunction step;
   data::PipelineOptions options;
   data::Dataset dataset;
-  std::int64_t sink_size;
+  std::int64_t sink_size, epoch_size;
+  std::int64_t steps = 0;             // of all calls
+  double wait_seconds = 0;            // that they waited for data
   std::unique_ptr<train::Feed> feed;  // starts with the first call
   std::atomic<bool> stop{false};
   runtime::CommandOptions command;
@@ -39,7 +41,7 @@ struct DataSink::Impl {
 
 DataSink::DataSink(Function function, const data::Dataset& dataset, std::int64_t sink_size) {
   UNDERTOW_CHECK(sink_size >= 1, ValueError, "data_sink: 'sink_size' must be at least 1 but is {}", sink_size);
-  train::checked_size(dataset, "dataset");
+  const std::int64_t epoch_size = train::checked_size(dataset, "dataset");
   auto build = [function = std::move(function)](runtime::Trace&, const std::vector<Tensor>& columns) {
     return function(columns);
   };
@@ -48,7 +50,8 @@ DataSink::DataSink(Function function, const data::Dataset& dataset, std::int64_t
   impl_.reset(new Impl{.step = {"data_sink", std::move(build), runtime::StepOutputs::kPlain},
                        .options = options,
                        .dataset = dataset,
-                       .sink_size = sink_size});
+                       .sink_size = sink_size,
+                       .epoch_size = epoch_size});
   impl_->command.stop = &impl_->stop;
 }
 
@@ -60,7 +63,10 @@ std::int64_t DataSink::sink_size() const { return impl_->sink_size; }
 
 std::vector<Tensor> DataSink::operator()(const std::function<void()>& poll) {
   Impl& d = *impl_;
-  if (!d.feed) d.feed = std::make_unique<train::Feed>(d.dataset, d.options);
+  if (!d.feed) {
+    const data::PipelineOptions options = data::resume(d.dataset, d.options);
+    d.feed = std::make_unique<train::Feed>(d.dataset, options, d.epoch_size);
+  }
   d.stop = false;
   d.command.poll = {};
   if (poll) d.command.poll = [&poll](std::span<const backend::StepRecord>) { poll(); };
@@ -69,6 +75,9 @@ std::vector<Tensor> DataSink::operator()(const std::function<void()>& poll) {
   for (std::int64_t done = 0; done < d.sink_size; done += d.result.steps) {
     d.command.steps = d.sink_size - done;
     runtime::run_command(d.step, d.feed->channel(), d.command, d.result);
+    d.steps += d.result.steps;
+    for (const backend::StepRecord& r : d.result.records) d.wait_seconds += static_cast<double>(r.wait_ns) * 1e-9;
+    d.feed->reached(d.steps, d.wait_seconds);
     UNDERTOW_CHECK(!d.stop, RuntimeError, "data_sink: the call was stopped after {} of its {} steps",
                    done + d.result.steps, d.sink_size);
     UNDERTOW_CHECK(d.result.steps > 0, DataError, "data_sink: the dataset ended after {} of the {} steps of this call",

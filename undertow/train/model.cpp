@@ -121,6 +121,7 @@ void Model::Impl::train(const char* function, std::int64_t epoch, const data::Da
     const std::int64_t first = o.initial_epoch * per_epoch;
     pipeline.first_epoch = first / size;
     pipeline.first_batch = first % size;
+    pipeline = data::resume(dataset, pipeline);
     pipeline.num_epochs = (pipeline.first_batch + epochs * per_epoch + size - 1) / size;
   } else {
     pipeline.num_epochs = o.dataset_sink_mode ? -1 : epochs;
@@ -147,16 +148,16 @@ void Model::Impl::train(const char* function, std::int64_t epoch, const data::Da
   train::Run run(p, {all, o.poll, eager(o.dataset_sink_mode)}, stop);
   run.make_step([this] { return train::make_train_step(network, loss_fn, optimizer, scaling); }, network,
                 train_steps_run);
-  train::Feed feed(dataset, pipeline);
+  train::Feed feed(dataset, pipeline, size);
   run.begin();
   for (std::int64_t e = o.initial_epoch; e < epoch && !run.stopped(); ++e) {
     p.cur_epoch_num = e + 1;
     run.epoch_begin();
     if (o.dataset_sink_mode) {
-      run.command(feed.channel(), per_epoch);
+      run.command(feed, per_epoch);
     } else {
       for (std::int64_t s = 0; (s < size || size < 0) && !run.stopped(); ++s)
-        if (!run.command(feed.channel(), 1)) break;
+        if (!run.command(feed, 1)) break;
     }
     if (validation && validation->due(e + 1) && !stop) {
       EvalOptions eval{o.callbacks, validation->options.valid_dataset_sink_mode, o.poll};
@@ -204,13 +205,13 @@ Model::Impl::Evaluation Model::Impl::evaluate(const data::Dataset& dataset, cons
 
   train::Run run(p, {o.callbacks, o.poll, eager(o.dataset_sink_mode), in_fit}, stop);
   run.make_step([&step] { return train::make_eval_step(step); }, network, eval_steps_run);
-  train::Feed feed(dataset, {});
+  train::Feed feed(dataset, {}, size);
   run.begin();
   run.epoch_begin();
   if (o.dataset_sink_mode && host.empty() && size > 0) {
-    run.command(feed.channel(), size);
+    run.command(feed, size);
   } else {
-    for (std::int64_t s = 0; (s < size || size < 0) && !run.stopped() && run.command(feed.channel(), 1); ++s) {
+    for (std::int64_t s = 0; (s < size || size < 0) && !run.stopped() && run.command(feed, 1); ++s) {
       if (host.empty()) continue;
       const nn::EvalBatch batch = train::eval_batch(run.outputs(), options.eval_indexes, true);
       for (const Ref<nn::Metric>& metric : host) metric->update(batch);

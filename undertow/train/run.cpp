@@ -95,7 +95,7 @@ void Run::end() {
   while (entered_ > 0) callbacks_[--entered_]->exit();
 }
 
-bool Run::command(runtime::Channel& channel, std::int64_t steps) {
+bool Run::command(Feed& feed, std::int64_t steps) {
   params_.cur_step_num += steps;
   if (!callbacks_.empty()) {
     params_.step_losses.clear();
@@ -106,8 +106,9 @@ bool Run::command(runtime::Channel& channel, std::int64_t steps) {
     refresh_step();
   }
   const std::int64_t first = params_.cur_step_num - steps;
-  run_steps(channel, steps);
+  run_steps(feed.channel(), steps);
   params_.cur_step_num = first + result_.steps;
+  feed.reached(params_.cur_step_num, wait_seconds_);
   if (result_.steps < steps && !stopped() && params_.batch_num > 0)
     throw DataError(
         fmt::format("the dataset ended after {} steps of this run, but its size is {}; a source must give as "
@@ -143,6 +144,7 @@ void Run::run_steps(runtime::Channel& channel, std::int64_t steps) {
     *steps_run_ = step_->steps_run;
     done += result_.steps;
     watch_skipped();
+    for (const backend::StepRecord& r : result_.records) wait_seconds_ += static_cast<double>(r.wait_ns) * 1e-9;
     if (!callbacks_.empty()) take_records();
   } while (done < steps && result_.steps > 0 && !stopped() && !result_.end_of_data);
   result_.steps = done;

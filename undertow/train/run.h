@@ -10,6 +10,7 @@
 #include "undertow/runtime/session.h"
 #include "undertow/train/callback.h"
 #include "undertow/train/model.h"
+#include "undertow/train/sink.h"
 
 namespace undertow::train {
 
@@ -38,7 +39,7 @@ class Run {
   void begin();
   void epoch_begin();
   /// One host command of up to `steps` steps with the step hooks around it. False when no step could be run.
-  bool command(runtime::Channel& channel, std::int64_t steps);
+  bool command(Feed& feed, std::int64_t steps);
   void epoch_end();
   void end();
 
@@ -75,6 +76,7 @@ class Run {
   runtime::CommandResult result_;
   std::int64_t skipped_in_a_row_ = 0;
   bool warned_ = false;
+  double wait_seconds_ = 0;  // of all steps
   std::chrono::steady_clock::time_point last_poll_;
 };
 

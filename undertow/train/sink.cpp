@@ -74,9 +74,25 @@ void ChannelSink::fail(std::int64_t sequence, std::exception_ptr error) { channe
 void ChannelSink::end(std::int64_t total) { channel_.end(total); }
 void ChannelSink::cancel() { channel_.close(); }
 
-Feed::Feed(const data::Dataset& dataset, const data::PipelineOptions& options)
-    : pipeline_(dataset, options), sink_(pipeline_.specs()) {
+std::int64_t ChannelSink::taken() {
+  // A slot is free for the batch that comes one round after the one taken from it.
+  std::int64_t least = INT64_MAX;
+  for (int i = 0; i < channel_.num_slots(); ++i) least = std::min(least, channel_.slot(i).free_for.load());
+  return least;
+}
+
+Feed::Feed(const data::Dataset& dataset, const data::PipelineOptions& options, std::int64_t size)
+    : first_epoch_(options.first_epoch),
+      first_batch_(options.first_batch),
+      size_(size),
+      pipeline_(dataset, options),
+      sink_(pipeline_.specs()) {
   pipeline_.start(sink_);
+}
+void Feed::reached(std::int64_t steps, double wait_seconds) {
+  if (size_ <= 0) return;
+  const std::int64_t batch = first_batch_ + steps;
+  pipeline_.reached(first_epoch_ + batch / size_, batch % size_, wait_seconds);
 }
 Feed::~Feed() { pipeline_.stop(); }
 

@@ -23,6 +23,8 @@ class ChannelSink final : public data::BatchSink {
   void fail(std::int64_t sequence, std::exception_ptr error) override;
   void end(std::int64_t total) override;
   void cancel() override;
+  std::int64_t taken() override;
+  std::int64_t places() override { return channel_.num_slots(); }
 
  private:
   struct Known {
@@ -38,12 +40,16 @@ class ChannelSink final : public data::BatchSink {
 /// Pipeline, sink and channel of one run. The pipeline starts with it and is stopped by its end.
 class Feed {
  public:
-  Feed(const data::Dataset& dataset, const data::PipelineOptions& options);
+  /// `size`: batches of an epoch, or not positive where not known.
+  Feed(const data::Dataset& dataset, const data::PipelineOptions& options, std::int64_t size);
   ~Feed();
   Feed(const Feed&) = delete;
   runtime::Channel& channel() { return sink_.channel(); }
+  /// So many steps of the run are done, which have waited `wait_seconds` for data.
+  void reached(std::int64_t steps, double wait_seconds);
 
  private:
+  std::int64_t first_epoch_, first_batch_, size_;
   data::Pipeline pipeline_;
   ChannelSink sink_;
 };

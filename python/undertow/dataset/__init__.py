@@ -2,6 +2,7 @@
 """Datasets: sources, and operations on them that give new datasets."""
 
 from undertow.dataset import config, text, transforms, vision  # noqa: F401
+from undertow.dataset.callback import DSCallback, WaitedDSCallback  # noqa: F401
 from undertow.dataset.datasets import BatchInfo, Dataset, Shuffle, _wrap, concat, zip  # noqa: F401
 from undertow.dataset.files import (  # noqa: F401
     CSVDataset,

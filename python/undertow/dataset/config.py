@@ -106,7 +106,7 @@ def load(file):
         "numParallelWorkers": set_num_parallel_workers,
         "prefetchSize": set_prefetch_size,
         "monitorSamplingInterval": set_monitor_sampling_interval,  # noqa: F821
-        "callbackTimeout": set_callback_timeout,  # noqa: F821
+        "callbackTimeout": set_callback_timeout,
     }
     with open(file, encoding="utf-8") as text:
         try:
@@ -143,7 +143,6 @@ def _keep(name, default, kind, least=None):
 for _name, _default, _kind, _least in (
     ("numa_enable", False, bool, None),
     ("monitor_sampling_interval", 1000, int, 1),
-    ("callback_timeout", 60, int, 1),
     ("auto_num_workers", False, bool, None),
     ("autotune_interval", 0, int, 0),
     ("enable_shared_mem", True, bool, None),
@@ -157,17 +156,29 @@ for _name, _default, _kind, _least in (
     _keep(_name, _default, _kind, _least)
 
 
+def set_callback_timeout(timeout):
+    """Seconds that sync_wait, and callbacks that wait for the training, have patience."""
+    _data.set_config("callback_timeout", _integer(timeout, "set_callback_timeout: the value", 1, 2**31 - 1))
+
+
+def get_callback_timeout():
+    return _data.config("callback_timeout")
+
+
 def set_enable_autotune(enable, filepath_prefix=None):
-    """Kept, and changes nothing here: the pipeline finds its own sizes."""
+    """Whether workers go to the slowest stages while a pipeline runs: all of them together are as many as there are
+    cores, and num_parallel_workers is only what a stage begins with. Dataset.last_profile() tells what each has got;
+    `filepath_prefix` is checked, and no file is written.
+    """
     if not isinstance(enable, bool):
         raise TypeError(f"config.set_enable_autotune: enable must be a bool, got {enable!r}")
     if filepath_prefix is not None and not isinstance(filepath_prefix, str):
         raise TypeError(f"config.set_enable_autotune: filepath_prefix must be a str, got {filepath_prefix!r}")
-    _kept["autotune"] = enable
+    _data.set_config("autotune", int(enable))
 
 
 def get_enable_autotune():
-    return _kept.get("autotune", False)
+    return bool(_data.config("autotune"))
 
 
 def set_debug_mode(debug_mode_flag, debug_hook_list=None):

@@ -184,16 +184,12 @@ class Dataset:
         forked when an iterator or a training starts; else in threads. A callable that draws from NumPy's or Python's
         global generators finds them seeded for each row.
         """
-        if callbacks is not None:
-            raise NotImplementedError(
-                "map: callbacks are not supported; count in the operation, or use Model's callbacks"
-            )
         operations = operations if isinstance(operations, (list, tuple)) else [operations]
         op = handle_of(operations)
         if bool_of(python_multiprocessing, "map: python_multiprocessing") and has_functions(operations):
             op = _data.in_processes(op)
         inputs, outputs = names_of(input_columns, "map: input_columns"), names_of(output_columns, "map: output_columns")
-        mapped = Dataset(self._node.map(op, inputs, outputs, workers_of(num_parallel_workers)))
+        mapped = Dataset(self._node.map(op, inputs, outputs, workers_of(num_parallel_workers), _callbacks(callbacks)))
         return mapped if cache is None else mapped.cache(cache.size_in_bytes)
 
     def shuffle(self, buffer_size):
@@ -270,10 +266,51 @@ class Dataset:
         return parts[0] if len(parts) == 1 else parts[0].concat(parts[1:])
 
     def sync_wait(self, condition_name, num_batch=1, callback=None):
-        """Not supported: a pipeline that waits for the training step could not run ahead of it."""
-        raise NotImplementedError(
-            "sync_wait: pipelines do not wait for the training step; change data per epoch instead"
-        )
+        """Batches (or rows) wait here until they are let through: `num_batch` at the start of an epoch, more with each
+        sync_update, which calls callback(data) first. RuntimeError after config.get_callback_timeout() seconds.
+        """
+        if not isinstance(condition_name, str):
+            raise TypeError(f"sync_wait: condition_name must be a str, got {condition_name!r}")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"sync_wait: callback must be callable, got {type(callback).__name__}")
+        n = integer_of(num_batch, "sync_wait: num_batch")
+        return Dataset(self._node.sync_wait(condition_name, n, callback))
+
+    def sync_update(self, condition_name, num_batch=None, data=None):
+        """Lets `num_batch` more (default: as many as at the start) through the sync_wait of that name, after its
+        callback(data).
+        """
+        if num_batch is not None and integer_of(num_batch, "sync_update: num_batch") < 1:
+            raise ValueError(f"sync_update: num_batch must be positive, got {num_batch}")
+        self._node.sync_update(condition_name, 0 if num_batch is None else num_batch, data)
+
+    def state(self):
+        """{"seed", "epoch", "batch"} behind the last batch that the latest iterator or training of this dataset has
+        given, epoch and batch counted from 0; to be kept, and given to load_state.
+        """
+        return _state(self._node.state())
+
+    def load_state(self, state):
+        """The next iterator or training of this dataset begins there, with the rows that the one before would have
+        given, for any workers; its first epoch is what is left of one. Sources without random access are read up to
+        there. ValueError for a position that the dataset does not have.
+        """
+        if not isinstance(state, dict) or set(state) != {"seed", "epoch", "batch"}:
+            raise ValueError(f"load_state takes what state() gave, a dict of seed, epoch and batch; got {state!r}")
+        self._node.load_state(_data.Position(*(integer_of(state[k], k) for k in ("seed", "epoch", "batch"))))
+
+    def profile(self, batches=100):
+        """Runs up to that many batches of an epoch as fast as they come, and gives where their time goes: for each
+        stage its samples/s alone, time per sample and share, how full the queue was, and one sentence that names the
+        bottleneck; str() is a table.
+        """
+        return self._node.profile(integer_of(batches, "profile: batches"))
+
+    def last_profile(self):
+        """The same figures of the latest iterator or training (Model.train, fit, eval) of this dataset that has ended;
+        None where there was none.
+        """
+        return self._node.last_profile()
 
     def save(self, file_name, num_files=1, file_type="mindrecord"):
         """Writes the rows to MindRecord files, in their order: the first files have one row more where they do not
@@ -372,6 +409,23 @@ class BatchInfo:
 
     def get_epoch_num(self):
         return self._epoch
+
+
+def _state(position):
+    return {"seed": position.seed, "epoch": position.epoch, "batch": position.batch}
+
+
+def _callbacks(callbacks):
+    """A list of DSCallback from None, one, or a list."""
+    from undertow.dataset.callback import DSCallback
+
+    if callbacks is None:
+        return []
+    callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+    for callback in callbacks:
+        if not isinstance(callback, DSCallback):
+            raise TypeError(f"map: callbacks must be DSCallback, got {type(callback).__name__}")
+    return callbacks
 
 
 def _places(names, inputs, outputs):
