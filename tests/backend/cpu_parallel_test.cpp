@@ -72,20 +72,28 @@ TEST(CpuParallel, AForkedChildHasOneThread) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(CpuParallel, FlushToZeroReachesTheTeamAndEnds) {
-  const ScopedThreads two(2);
-  const auto flushes = [] {
-    int count = 0;
-#pragma omp parallel num_threads(2) reduction(+ : count)
-    count += (_mm_getcsr() & 0x8040) == 0x8040;
-    return count;
-  };
-  const int before = flushes();
+bool flushes() { return (_mm_getcsr() & 0x8040) == 0x8040; }
+
+TEST(CpuParallel, FlushToZeroEndsWithItsScope) {
+  const bool before = flushes();
   {
     const ScopedFlushToZero flush;
-    EXPECT_EQ(flushes(), 2);
+    EXPECT_TRUE(flushes());
   }
   EXPECT_EQ(flushes(), before);
+}
+
+TEST(CpuParallel, FlushToZeroReachesTheTeam) {
+  std::thread([] {  // which keeps the setting
+    const ScopedThreads two(2);
+    flush_team_to_zero();
+    int count = 0;
+#pragma omp parallel num_threads(2) reduction(+ : count)
+    count += flushes();
+    EXPECT_EQ(count, 2);
+  })
+      .join();
+  EXPECT_FALSE(flushes());
 }
 
 TEST(CpuParallel, TheComputeLockIsRecursiveAndExclusive) {

@@ -135,8 +135,6 @@ def test_texts_do_not_train():
 def test_flat_map_concat_project():
     flat = plain(3).flat_map(lambda x: ds.NumpySlicesDataset([int(x)] * int(x + 1), ["y"], shuffle=False))
     assert values(flat) == [[0, 1, 1, 2, 2, 2]]
-    with pytest.raises(NotImplementedError):
-        plain().sync_wait("x")
     padded = plain(2) + ds.PaddedDataset([{"x": np.int32(-1)}] * 2)
     assert values(padded) == [[0, 1, -1, -1]]
 

@@ -104,12 +104,12 @@ class CpuBackend final : public Backend {
   LaunchResult launch(Program& program, const LaunchArgs& args) override {
     const ComputeLock lock;
     if (args.borrowed_thread) {
-      const ScopedFlushToZero flush(ScopedFlushToZero::kThread);
+      const ScopedFlushToZero flush;
       return host_launch(program, args);
     }
     // This is the compute thread: it and its team keep the setting. Opening a team for every command would cost more
     // than a tiny step.
-    thread_local const bool flushes = (new ScopedFlushToZero, true);  // never undone
+    thread_local const bool flushes = (flush_team_to_zero(), true);
     (void)flushes;
     return host_launch(program, args);
   }

@@ -83,14 +83,13 @@ ScopedThreads::~ScopedThreads() {
   omp_set_num_threads(process_threads() > 1 ? old_omp_ : 1);
 }
 
-ScopedFlushToZero::ScopedFlushToZero(Reach reach) : old_(_mm_getcsr()), reach_(reach) {
-  _mm_setcsr(old_ | kFlush);
-  if (reach_ == kTeam && compute_threads() > 1) detail::run_team(compute_threads(), [](void*, int) {}, nullptr);
-}
+ScopedFlushToZero::ScopedFlushToZero() : old_(_mm_getcsr()) { _mm_setcsr(old_ | kFlush); }
 
-ScopedFlushToZero::~ScopedFlushToZero() {
-  _mm_setcsr((_mm_getcsr() & ~kFlush) | (old_ & kFlush));
-  if (reach_ == kTeam && compute_threads() > 1) detail::run_team(compute_threads(), [](void*, int) {}, nullptr);
+ScopedFlushToZero::~ScopedFlushToZero() { _mm_setcsr((_mm_getcsr() & ~kFlush) | (old_ & kFlush)); }
+
+void flush_team_to_zero() {
+  _mm_setcsr(_mm_getcsr() | kFlush);
+  if (compute_threads() > 1) detail::run_team(compute_threads(), [](void*, int) {}, nullptr);
 }
 
 namespace detail {

@@ -34,19 +34,19 @@ class ScopedSingleThread : public ScopedThreads {
   ScopedSingleThread() : ScopedThreads(1) {}
 };
 
-/// Flushes denormals to zero on the calling thread and its team. Teams opened by `parallel_for` inherit the caller's
-/// setting in any case; this also reaches the regions that a library opens. kThread: leaves the team alone.
+/// Flushes denormals to zero on the calling thread while it lives.
 class ScopedFlushToZero {
  public:
-  enum Reach { kTeam, kThread };
-  explicit ScopedFlushToZero(Reach reach = kTeam);
+  ScopedFlushToZero();
   ~ScopedFlushToZero();
   ScopedFlushToZero(const ScopedFlushToZero&) = delete;
 
  private:
   unsigned old_;
-  Reach reach_;
 };
+/// The same for good, and for the calling thread's team as well: teams opened by `parallel_for` inherit the caller's
+/// setting in any case; this also reaches the regions that a library opens.
+void flush_team_to_zero();
 
 namespace detail {
 /// Calls fn(context, t) for t in [0, threads) on the team.
