@@ -23,6 +23,6 @@ def test_a_model_trains(name):
     assert seen["parameters"] == MODELS[name]
     assert math.isfinite(seen["compiled"]) and seen["moved"] > 0
     assert abs(seen["compiled"] - seen["eager"]) <= 1e-4
-    # Compiled convolutions add up in another order. Two images make deep batch norms ill-conditioned, mnasnet's most: of
-    # it, eagerly too, inputs scaled by 1 + 1e-6 change the step by 3 %.
+    # Compiled convolutions add up in another order. Two images make deep batch norms ill-conditioned, mnasnet's most:
+    # there, eagerly too, inputs scaled by 1 + 1e-6 change the step by 3 %.
     assert seen["far"] <= 1e-5 + (0.1 if name == "mnasnet_050" else 1e-3) * seen["moved"]
