@@ -261,8 +261,11 @@ class PythonSampler final : public data::Sampler {
  private:
   std::vector<std::int64_t> indices() const {
     std::vector<std::int64_t> out;
-    for (nb::handle i : nb::borrow<nb::object>(nb::iter(sampler_.get())))
+    for (nb::handle i : nb::borrow<nb::object>(nb::iter(sampler_.get()))) {
+      UNDERTOW_CHECK(PyIndex_Check(i.ptr()), TypeError, "{}: a sampler gives row numbers, which are integers, got {}",
+                     nb::cast<std::string>(sampler_.get().type().attr("__name__")), nb::cast<std::string>(nb::repr(i)));
       out.push_back(nb::cast<std::int64_t>(nb::int_(i)));
+    }
     return out;
   }
   SharedObject sampler_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "undertow/data/config.h"
+#include "undertow/data/strings.h"
 
 namespace undertow::data {
 namespace {
@@ -74,12 +75,19 @@ class LazyOp final : public FunctionOp {
 
 }  // namespace
 
+void check_numbers(const std::string& op, const Tensor& x) {
+  UNDERTOW_CHECK(!is_text(x), DataError, "{} takes numbers, got texts of shape {}", op, text_shape(x).str());
+}
+
 std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f) {
   return std::make_shared<RowOp>(
-      std::move(name), 1,
-      [f = std::move(f)](const Row& in, const RowContext&) {
+      name, 1,
+      [name, f = std::move(f)](const Row& in, const RowContext&) {
         Row out;
-        for (const Tensor& x : in) out.push_back(f(x));
+        for (const Tensor& x : in) {
+          check_numbers(name, x);
+          out.push_back(f(x));
+        }
         return out;
       },
       std::vector<std::shared_ptr<MapOp>>{});
@@ -87,10 +95,11 @@ std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f) {
 
 std::shared_ptr<MapOp> random_op(std::string name, RandomFn f) {
   return std::make_shared<RowOp>(
-      std::move(name), 1,
-      [f = std::move(f)](const Row& in, const RowContext& c) {
+      name, 1,
+      [name, f = std::move(f)](const Row& in, const RowContext& c) {
         Row out;
         for (const Tensor& x : in) {
+          check_numbers(name, x);
           PhiloxStream random = c.random();
           out.push_back(f(x, random));
         }

@@ -17,7 +17,10 @@ using RandomFn = std::function<Tensor(const Tensor&, PhiloxStream&)>;
 using RowFn = std::function<Row(const Row&, const RowContext&)>;
 using LazyFn = std::function<void(LazyRow&, const RowContext&)>;
 
-/// `f` of the first column; given several columns, of each of them.
+/// Throws DataError, which names the operation, where `x` is a column of texts: their characters are no numbers.
+void check_numbers(const std::string& op, const Tensor& x);
+
+/// `f` of the first column; given several columns, of each of them. Refuses texts.
 std::shared_ptr<MapOp> column_op(std::string name, ColumnFn f);
 /// As column_op, with random draws. Every column sees the same draws: an image and its mask are cropped alike.
 std::shared_ptr<MapOp> random_op(std::string name, RandomFn f);

@@ -51,6 +51,20 @@ std::vector<Row> first_bucket(const Node& node) {
   return {(*bucket.collate)(rows, {.seed = config().seed})};
 }
 
+/// Where row `i` that describe() asks for comes from.
+std::string place_of(const Node& node, std::int64_t i) {
+  const Node* n = &node;
+  while (!n->source && n->inputs.size() == 1) {
+    if (n->kind == Node::Kind::kBatch || n->kind == Node::Kind::kBucket)
+      return fmt::format("at batch {}, which was made to learn shapes and dtypes", i);
+    n = n->inputs[0].get();
+  }
+  if (!n->source) return fmt::format("at row {}, which was made to learn shapes and dtypes", i);
+  std::string from = n->sequential() ? std::string() : n->source->origin(i);
+  if (!from.empty()) from = " (" + from + ")";
+  return fmt::format("at row {}{} of {}, which was made to learn shapes and dtypes", i, from, n->source->name());
+}
+
 /// The first `n` elements as they enter a later node, or fewer where there are no more. For describe() only: order
 /// operations are passed over, since they do not change shapes.
 std::vector<Row> first_elements(const Node& node, std::int64_t n) {
@@ -60,8 +74,12 @@ std::vector<Row> first_elements(const Node& node, std::int64_t n) {
       if (!node.sequential()) {
         for (std::int64_t i = 0; i < std::min(n, node.source->size()); ++i) {
           LazyRow row(Row(), false);
-          node.source->fetch_lazy({.seed = config().seed, .sample = i}, row);
-          check_columns(node, row.finish());
+          try {
+            node.source->fetch_lazy({.seed = config().seed, .sample = i}, row);
+            check_columns(node, row.finish());
+          } catch (const Error& e) {
+            e.rethrow_with(place_of(node, i));
+          }
           rows.push_back(std::move(row.finish()));
         }
       } else {
@@ -92,8 +110,13 @@ std::vector<Row> first_elements(const Node& node, std::int64_t n) {
       std::int64_t i = 0;
       for (Row& r : first_elements(*node.inputs[0], n)) {
         LazyRow row(std::move(r), config().fuse);
-        apply(node, row, {.seed = config().seed, .sample = i++});
-        rows.push_back(std::move(row.finish()));
+        try {
+          apply(node, row, {.seed = config().seed, .sample = i});
+          rows.push_back(std::move(row.finish()));
+        } catch (const Error& e) {
+          e.rethrow_with(place_of(node, i));
+        }
+        ++i;
       }
       break;
     }

@@ -21,7 +21,11 @@ void check_num_samples(std::int64_t num_samples) {
 class Sequential : public Sampler {
  public:
   Sequential(std::int64_t start, std::int64_t n) : start_(start), n_(n) {}
-  std::int64_t size(std::int64_t rows) const override { return at_most(std::max<std::int64_t>(rows - start_, 0), n_); }
+  std::int64_t size(std::int64_t rows) const override {
+    UNDERTOW_CHECK(start_ < rows || rows == 0 || start_ == 0, IndexError,
+                   "SequentialSampler: start_index is {}, but there are {} rows", start_, rows);
+    return at_most(std::max<std::int64_t>(rows - start_, 0), n_);
+  }
   void order(std::int64_t rows, std::uint64_t, std::int64_t, std::vector<std::int64_t>& out) const override {
     out.resize(static_cast<std::size_t>(size(rows)));
     std::iota(out.begin(), out.end(), start_);
@@ -88,6 +92,8 @@ class Weighted : public Sampler {
   }
   std::int64_t size(std::int64_t) const override { return n_ > 0 ? n_ : static_cast<std::int64_t>(weights_.size()); }
   void order(std::int64_t rows, std::uint64_t seed, std::int64_t epoch, std::vector<std::int64_t>& out) const override {
+    UNDERTOW_CHECK(static_cast<std::int64_t>(weights_.size()) <= rows, IndexError,
+                   "WeightedRandomSampler: there are {} weights, but {} rows", weights_.size(), rows);
     PhiloxStream r(seed, static_cast<std::uint64_t>(epoch));
     if (replacement_) {
       for (std::int64_t i = 0; i < size(rows); ++i) {

@@ -93,8 +93,12 @@ Tensor sliced(const Tensor& x, const std::vector<SliceOf>& slices) {
 Op TypeCast(DType dtype) {
   return lazy_op("TypeCast", 1, [dtype](LazyRow& row, const RowContext&) {
     for (std::size_t c = 0; c < row.size(); ++c) {
-      if (vision::Work* w = vision::Work::of(row, c)) w->cast(dtype);
-      else if (row.column(c).dtype() != dtype) row.set(c, row.column(c).to(dtype));
+      if (vision::Work* w = vision::Work::of(row, c)) {
+        w->cast(dtype);
+        continue;
+      }
+      check_numbers("TypeCast", row.column(c));
+      if (row.column(c).dtype() != dtype) row.set(c, row.column(c).to(dtype));
     }
   });
 }
@@ -178,7 +182,8 @@ Op Concatenate(std::int64_t axis, std::optional<Tensor> prepend, std::optional<T
     parts.insert(parts.end(), in.begin(), in.end());
     if (append) parts.push_back(*append);
     std::int64_t n = 0;
-    for (Tensor& t : parts) {
+    for (const Tensor& t : parts) {
+      check_numbers("Concatenate", t);
       UNDERTOW_CHECK(t.ndim() == 1, DataError, "Concatenate takes 1-D columns, got shape {}", t.shape().str());
       UNDERTOW_CHECK(t.dtype() == in[0].dtype(), DataError, "Concatenate: columns of {} and {}",
                      numpy_name_of(in[0].dtype()), numpy_name_of(t.dtype()));
@@ -240,6 +245,7 @@ Op Unique() {
   return row_op("Unique", 1, [](const Row& in, const RowContext&) {
     UNDERTOW_CHECK(in.size() == 1, DataError, "Unique takes one column, got {}", in.size());
     const Tensor& x = in[0];
+    check_numbers("Unique", x);
     Row out;
     dispatch(x.dtype(), [&](auto tag) {
       using T = decltype(tag);

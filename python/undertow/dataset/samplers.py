@@ -42,14 +42,26 @@ class _Builtin(Sampler):
         return self._built
 
 
+def _integer(value, what):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must be an integer, got {value!r}")
+    return value.__index__()
+
+
 def _count(value, what):
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{what} must be an integer, got {value!r}")
-    if value < 0:
+    if _integer(value, what) < 0:
         raise ValueError(f"{what} must not be negative, got {value}")
-    return value
+    return value.__index__()
+
+
+def _row_numbers(indices):
+    numbers = list(indices)
+    for i in numbers:
+        if isinstance(i, bool) or not hasattr(i, "__index__"):
+            raise TypeError(f"indices must be row numbers, which are integers, got {i!r}")
+    return numbers
 
 
 class SequentialSampler(_Builtin):
@@ -71,14 +83,15 @@ class SubsetSampler(_Builtin):
     """The given rows, in their order."""
 
     def __init__(self, indices, num_samples=None):
-        super().__init__(_data.subset_sampler(list(indices), _count(num_samples, "num_samples")), num_samples)
+        super().__init__(_data.subset_sampler(_row_numbers(indices), _count(num_samples, "num_samples")), num_samples)
 
 
 class SubsetRandomSampler(_Builtin):
     """The given rows, shuffled every epoch."""
 
     def __init__(self, indices, num_samples=None):
-        super().__init__(_data.subset_random_sampler(list(indices), _count(num_samples, "num_samples")), num_samples)
+        n = _count(num_samples, "num_samples")
+        super().__init__(_data.subset_random_sampler(_row_numbers(indices), n), num_samples)
 
 
 class WeightedRandomSampler(_Builtin):
@@ -93,8 +106,9 @@ class DistributedSampler(_Builtin):
     """Rows shard_id, shard_id + num_shards, ... of the epoch's order; every shard has as many."""
 
     def __init__(self, num_shards, shard_id, shuffle=True, num_samples=None, offset=-1):
-        n = _count(num_samples, "num_samples")
-        super().__init__(_data.distributed_sampler(num_shards, shard_id, shuffle, n, offset), num_samples)
+        shards, shard = _integer(num_shards, "num_shards"), _integer(shard_id, "shard_id")
+        n, offset = _count(num_samples, "num_samples"), _integer(offset, "offset")
+        super().__init__(_data.distributed_sampler(shards, shard, shuffle, n, offset), num_samples)
 
 
 class PKSampler(_Builtin):

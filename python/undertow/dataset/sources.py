@@ -26,6 +26,11 @@ def _options(shuffle, num_parallel_workers, num_samples, num_shards, shard_id, s
         raise ValueError(f"num_samples must be positive, got {num_samples}")
     if (num_shards is None) != (shard_id is None):
         raise ValueError("num_shards and shard_id must be given together")
+    if num_shards is not None:
+        if integer_of(num_shards, "num_shards") < 1:
+            raise ValueError(f"num_shards must be at least 1, got {num_shards}")
+        if not 0 <= integer_of(shard_id, "shard_id") < num_shards:
+            raise ValueError(f"shard_id must be in [0, {num_shards}), got {shard_id}")
     return _data.SourceOptions(
         shuffle,
         workers_of(num_parallel_workers),

@@ -224,6 +224,7 @@ Tensor work_on(const char* op, const Tensor& image, const std::function<void(Wor
 
 Work& Work::on(const char* op, LazyRow& row, std::size_t c) {
   if (Work* w = of(row, c)) return *w;
+  check_numbers(op, row.column(c));
   auto made = std::make_unique<Work>(op, row.column(c));
   Work& w = *made;
   row.set(c, std::move(made));

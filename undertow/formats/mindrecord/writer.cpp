@@ -213,20 +213,36 @@ void check_size(std::int64_t bytes, std::uint64_t least, std::uint64_t most, con
 struct Writer::Impl {
   std::vector<std::string> paths;
   Header header;
-  bool has_schema = false, committed = false;
+  bool has_schema = false, committed = false, failed = false;
   std::vector<std::unique_ptr<Shard>> shards;  // made with the first row
 
   void open() {
     UNDERTOW_CHECK(!committed, RuntimeError, "{} was committed; nothing can be written to it any more", paths[0]);
+    UNDERTOW_CHECK(!failed, RuntimeError, "{}: writing failed before, so that nothing more can be written; start anew",
+                   paths[0]);
     UNDERTOW_CHECK(has_schema, RuntimeError, "{} needs a schema before rows can be written", paths[0]);
     if (!shards.empty()) return;
     Schema& schema = header.schema;
     if (schema.index.empty())
       for (const Field& f : schema.fields)
         if (!f.is_blob()) schema.index.push_back(f.name);
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      header.shard = static_cast<std::int64_t>(i);
-      shards.push_back(std::make_unique<Shard>(paths[i], header));
+    or_give_up([&] {
+      for (std::size_t i = 0; i < paths.size(); ++i) {
+        header.shard = static_cast<std::int64_t>(i);
+        shards.push_back(std::make_unique<Shard>(paths[i], header));
+      }
+    });
+  }
+
+  /// What touches the disk. Rows that are half written cannot be taken back: the files of this writer go at once.
+  template <typename Write>
+  void or_give_up(Write write) {
+    try {
+      write();
+    } catch (...) {
+      shards.clear();
+      failed = true;
+      throw;
     }
   }
 
@@ -340,17 +356,19 @@ void Writer::write(std::span<const Record> records) {
   }
   part.back() += static_cast<std::int64_t>(records.size()) - given;  // after write_to() shards may be uneven
   std::size_t at = 0;
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    m.write_to(i, records.subspan(at, static_cast<std::size_t>(part[i])));
-    at += static_cast<std::size_t>(part[i]);
-  }
+  m.or_give_up([&] {
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      m.write_to(i, records.subspan(at, static_cast<std::size_t>(part[i])));
+      at += static_cast<std::size_t>(part[i]);
+    }
+  });
 }
 
 void Writer::write_to(int shard, std::span<const Record> records) {
   UNDERTOW_CHECK(shard >= 0 && shard < shards(), IndexError, "there is no shard {} among {}", shard, shards());
   impl_->open();
   impl_->check(records);
-  impl_->write_to(static_cast<std::size_t>(shard), records);
+  impl_->or_give_up([&] { impl_->write_to(static_cast<std::size_t>(shard), records); });
 }
 
 void Writer::commit() {
@@ -358,7 +376,9 @@ void Writer::commit() {
   m.open();
   std::int64_t saved = 0;
   for (const auto& shard : m.shards) saved += shard->header().saved;
-  for (const auto& shard : m.shards) shard->finish(saved);
+  m.or_give_up([&] {
+    for (const auto& shard : m.shards) shard->finish(saved);
+  });
   // A set of several files cannot be replaced at once. Without the old ones, an interruption leaves a set that lacks a
   // file, which readers notice, and never one of old and new files.
   if (m.paths.size() > 1)

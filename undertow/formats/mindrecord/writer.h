@@ -32,6 +32,8 @@ class Writer {
 
   /// Writes the records in consecutive parts to the shards, of which none then has more than one row more than another.
   /// Throws ValueError or TypeError naming row and field, and writes nothing, where one does not fit the schema.
+  /// Where the disk refuses (FileError), here or in commit(), the files of this writer are removed at once, what was
+  /// there before stays, and every later call throws RuntimeError.
   void write(std::span<const Record> records);
   /// To one shard.
   void write_to(int shard, std::span<const Record> records);
