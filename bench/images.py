@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Photos to batches (JPEG, random crop to 224, flip, normalise, CHW, batches of 32, two workers), images a second: from
-a folder, from MindRecord, and the operations one by one; and rows of 45 KB from MindRecord as they are.
+a folder, from MindRecord, and the operations one by one.
 """
 
 import _photos
@@ -46,9 +46,6 @@ def main():
     measure("mindrecord", ds.MindDataset(mindrecord(), num_parallel_workers=2, shuffle=True))
     ds.config.set_fuse(False)
     measure("folder, one by one", ds.ImageFolderDataset(str(_photos.FOLDER), num_parallel_workers=2, shuffle=True))
-    ds.config.set_fuse(True)
-    rows = ds.MindDataset(mindrecord(), num_parallel_workers=2, shuffle=True)
-    emit("mindrecord_rows", best_rate(rows, 9, lambda row: 1), "rows/s", bytes=45000)
 
 
 if __name__ == "__main__":
