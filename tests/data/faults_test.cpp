@@ -89,6 +89,17 @@ TEST(Exception, OursSayWhichRow) {
   EXPECT_THAT(message<FormatError>([&] { it.next(); }), AllOf(HasSubstr("torn record"), HasSubstr("row 5 of epoch 1")));
 }
 
+TEST(Exception, OfTheFirstRowSaysWhere) {
+  const auto fails = [](std::int64_t) -> Row { throw FormatError("torn record"); };
+  EXPECT_THAT(message<FormatError>([&] { all(GeneratorDataset(fails, 4, {"x"})); }),
+              AllOf(HasSubstr("torn record"), HasSubstr("row 0 of GeneratorDataset")));
+  const auto bad = [](const Tensor&) -> Tensor { throw ValueError("bad label"); };
+  for (const Dataset& d : {numbers(4), slices(4), sequence(4), numbers(4).shuffle(4).repeat(2)})
+    EXPECT_THAT(message<ValueError>([&] { all(d.map(bad)); }), AllOf(HasSubstr("bad label"), HasSubstr("row 0 of ")));
+  EXPECT_THAT(message<ValueError>([&] { all(numbers(4).batch(2).map(bad)); }),
+              AllOf(HasSubstr("bad label"), HasSubstr("batch 0")));
+}
+
 TEST(Exception, OfTheFirstRowComesFromDescribe) {
   const auto d = GeneratorDataset([](std::int64_t) -> Row { throw Special(0, 0); }, 4, {"x"});
   EXPECT_THROW(d.describe(), Special);

@@ -9,6 +9,7 @@ namespace undertow::data {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Shuffle, EpochsDifferAndSeedsRepeat) {
   for (const Dataset& d : {numbers(50, {}), slices(50, {}), slices(50, {}).batch(7), sequence(50).shuffle(10),
@@ -136,6 +137,16 @@ TEST(Shards, ShuffledShardsAreAPartition) {
     first.push_back(together);
   }
   EXPECT_NE(first[0], first[1]);
+}
+
+TEST(Samplers, RowsThatAreNotThere) {
+  const auto error = [](std::shared_ptr<const Sampler> s) {
+    return message<IndexError>([&] { all(numbers(10, {.sampler = std::move(s)})); });
+  };
+  EXPECT_THAT(error(SubsetSampler({3, 10})), HasSubstr("gave row 10, but there are 10 rows"));
+  EXPECT_THAT(error(SubsetSampler({-1})), HasSubstr("gave row -1"));
+  EXPECT_THAT(error(SequentialSampler(10)), HasSubstr("start_index is 10, but there are 10 rows"));
+  EXPECT_THAT(error(WeightedRandomSampler(std::vector<double>(11, 1.), 1)), HasSubstr("11 weights, but 10 rows"));
 }
 
 TEST(Samplers, Orders) {

@@ -108,7 +108,8 @@ TEST(Profile, NamesTheSlowestStage) {
 }
 
 TEST(Profile, AFastPipelineKeepsUp) {
-  const auto d = numbers(40).batch(4);
+  // Long enough for the start of the threads to be a small part of it on a busy machine.
+  const auto d = numbers(400).batch(4);
   {
     auto it = d.create_tuple_iterator(1);
     while (it.next()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -239,7 +240,8 @@ TEST(ReadAhead, IsBounded) {
         it.next();
         if (taken % 50) continue;
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        EXPECT_LE(made - taken, config().prefetch_size + workers + 2);
+        // Places that are filled, and a run that has been pulled for the next ones, which is no longer than they are.
+        EXPECT_LE(made - taken, 2 * config().prefetch_size);
       }
     }
 }

@@ -4,11 +4,14 @@
 
 #include "tests/data/common.h"
 #include "undertow/data/config.h"
+#include "undertow/data/strings.h"
 #include "undertow/data/transforms.h"
 #include "undertow/data/vision/codec.h"
 
 namespace undertow::data {
 namespace {
+
+using ::testing::HasSubstr;
 
 Tensor waves(std::int64_t h, std::int64_t w) {
   Tensor x(DType::kUInt8, {h, w, 3});
@@ -88,6 +91,14 @@ TEST(Vision, RefusesWhatItCannotDo) {
   EXPECT_THROW(vision::RandomHorizontalFlip(2), ValueError);
   EXPECT_THROW(run(vision::AdjustBrightness(2), Tensor::zeros({4, 4, 3})), DataError);
   EXPECT_THROW(run(vision::RandomCrop({9}), waves(8, 8)), DataError);
+}
+
+TEST(Transforms, TextsAreNoNumbers) {
+  const Tensor text = text_of("ab");
+  for (const auto& op : {transforms::TypeCast(DType::kInt32), transforms::Fill(3), transforms::Unique(),
+                         transforms::Concatenate(0), std::shared_ptr<MapOp>(vision::Normalize({1}, {1}))})
+    EXPECT_THAT(message<DataError>([&] { (*op)(Row{text}, {}); }),
+                HasSubstr(op->name() + " takes numbers, got texts of shape ()"));
 }
 
 TEST(Transforms, OneHotAndUnique) {

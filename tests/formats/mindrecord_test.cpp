@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -209,6 +211,48 @@ TEST_F(MindRecordTest, NothingChangesWithoutACommit) {
   store(path("gone.tmp1-1"), "x");
   EXPECT_THAT([&] { Reader({path("gone")}); },
               ThrowsMessage<FileError>(AllOf(HasSubstr("gone"), HasSubstr("interrupted"))));
+}
+
+/// A limit for the size of files, which stands for a disk that is full.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_;
+};
+
+TEST_F(MindRecordTest, AFullDiskLeavesNothing) {
+  write(path(), 1, 3, 3);
+  const auto before = names();
+  const std::string kept = load(path());
+  Writer writer(path(), 1, true);
+  writer.set_schema(schema());
+  {
+    const FullDisk disk(100 << 10);
+    const std::vector<Record> rows(2000, record(29));
+    EXPECT_THAT(
+        [&] {
+          for (int i = 0; i < 100; ++i) writer.write(rows);
+          writer.commit();
+        },
+        ThrowsMessage<FileError>(AllOf(HasSubstr(path()), HasSubstr("could not be written in full"))));
+    EXPECT_EQ(names(), before);
+  }
+  EXPECT_THAT([&] { writer.write(std::vector<Record>{record(2)}); },
+              ThrowsMessage<RuntimeError>(HasSubstr("writing failed before")));
+  EXPECT_THAT([&] { writer.commit(); }, ThrowsMessage<RuntimeError>(HasSubstr("writing failed before")));
+  EXPECT_EQ(names(), before);
+  EXPECT_EQ(load(path()), kept);
 }
 
 TEST_F(MindRecordTest, RowsThatDoNotFitAreErrors) {
