@@ -101,6 +101,13 @@ TEST(Transforms, TextsAreNoNumbers) {
                 HasSubstr(op->name() + " takes numbers, got texts of shape ()"));
 }
 
+TEST(Transforms, SliceOfTexts) {
+  const std::vector<std::string> texts{"a", "bcd", "ef"};
+  const auto some = transforms::Slice({transforms::SliceOf{.places = std::vector<std::int64_t>{0, -1}}});
+  EXPECT_EQ(texts_of(run(some, text_of(texts))), (std::vector<std::string>{"a", "ef"}));
+  EXPECT_THAT(message<DataError>([&] { run(some, text_of("ab")); }), HasSubstr("1 slices of a column of shape ()"));
+}
+
 TEST(Transforms, OneHotAndUnique) {
   const Tensor labels(std::vector<std::int32_t>{2, 0});
   EXPECT_EQ(values(run(transforms::OneHot(3), labels)), (Ints{0, 0, 1, 1, 0, 0}));

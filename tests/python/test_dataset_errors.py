@@ -239,6 +239,8 @@ FLOATS, FLAT = np.zeros((4, 6, 3), np.float32), np.zeros(5, np.uint8)
         (transforms.Mask(transforms.Relational.EQ, 3), TEXT, "Mask takes numbers, got texts"),
         (transforms.PadEnd([3, 3]), np.zeros(3), r"PadEnd: pad_shape has 2 dimensions, .* shape \(3,\)"),
         (transforms.Slice([7]), np.zeros(3), "Slice: place 7 of dimension 0, which has 3 elements"),
+        (transforms.Concatenate(0), np.array(["a", "b"]), r"Concatenate takes numbers, got texts of shape \(2,\)"),
+        (transforms.PadEnd([3]), np.array(["a", "b"]), r"PadEnd takes numbers, got texts of shape \(2,\)"),
         (transforms.Concatenate(0), np.zeros((2, 2)), r"Concatenate takes 1-D columns, got shape \(2, 2\)"),
     ],
 )

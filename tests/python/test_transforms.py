@@ -79,3 +79,11 @@ def test_errors(number):
     make, kind, match = BAD[number]
     with pytest.raises(kind, match=match):
         make()
+
+
+def test_texts_are_sliced_whole():
+    texts = np.array([["a", "bcd"], ["", "ef"]])
+    data = ds.GeneratorDataset([(texts,)], ["x"]).map(t.Slice(None, [1]), "x")
+    (row,) = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    for got in (t.Slice(None, [1])(texts), row[0]):
+        assert got.tolist() == [["bcd"], ["ef"]]

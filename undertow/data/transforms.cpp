@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "undertow/data/column_op.h"
+#include "undertow/data/strings.h"
 #include "undertow/data/vision/work.h"
 
 namespace undertow::data::transforms {
@@ -61,9 +62,11 @@ std::vector<std::int64_t> places_of(const SliceOf& s, std::int64_t n, int dim) {
   return out;
 }
 
+/// Texts are sliced as elements: their width, the last dimension, stays.
 Tensor sliced(const Tensor& x, const std::vector<SliceOf>& slices) {
-  UNDERTOW_CHECK(static_cast<int>(slices.size()) <= x.ndim(), DataError, "Slice: {} slices of a column of shape {}",
-                 slices.size(), x.shape().str());
+  const Shape given = is_text(x) ? text_shape(x) : x.shape();
+  UNDERTOW_CHECK(static_cast<int>(slices.size()) <= given.rank(), DataError, "Slice: {} slices of a column of shape {}",
+                 slices.size(), given.str());
   std::vector<std::vector<std::int64_t>> places;
   Shape shape;
   for (int d = 0; d < x.ndim(); ++d) {
@@ -71,7 +74,7 @@ Tensor sliced(const Tensor& x, const std::vector<SliceOf>& slices) {
         static_cast<std::size_t>(d) < slices.size() ? slices[static_cast<std::size_t>(d)] : SliceOf{}, x.shape(d), d));
     shape.push_back(static_cast<std::int64_t>(places.back().size()));
   }
-  Tensor y(x.dtype(), shape);
+  Tensor y = is_text(x) ? text_tensor(x.dtype(), shape) : Tensor(x.dtype(), shape);
   const std::size_t item = size_of(x.dtype());
   const auto* in = static_cast<const std::byte*>(x.data());
   auto* out = static_cast<std::byte*>(y.data());
@@ -168,7 +171,11 @@ Op Mask(Relational relation, double constant, DType dtype) {
 Op Slice(std::vector<SliceOf> slices) {
   UNDERTOW_CHECK(!slices.empty(), ValueError, "Slice: no slices given");
   for (const SliceOf& s : slices) UNDERTOW_CHECK(s.step != 0, ValueError, "Slice: a step of 0");
-  return column_op("Slice", [slices](const Tensor& x) { return sliced(x, slices); });
+  return row_op("Slice", 1, [slices](const Row& in, const RowContext&) {
+    Row out;
+    for (const Tensor& x : in) out.push_back(sliced(x, slices));
+    return out;
+  });
 }
 
 Op Concatenate(std::int64_t axis, std::optional<Tensor> prepend, std::optional<Tensor> append) {
