@@ -82,7 +82,7 @@ def source_as_slow_as_the_step():
         "source_as_slow_as_the_step",
         max(source, step * steps) / training_time(model, data),
         "x",
-        step_ms=round(step * 1e3, 1),
+        batch=batch,
     )
 
 
