@@ -133,7 +133,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
 
   std::atomic<std::int64_t> progress{0};
   std::exception_ptr poll_error;
-  const std::function<void()> poll = [&] {
+  const auto ask = [&] {
     if (!options.poll || poll_error || stop->load(std::memory_order_relaxed)) return;
     try {
       options.poll(std::span(result.records).first(static_cast<std::size_t>(progress.load(std::memory_order_acquire))));
@@ -142,6 +142,7 @@ void run_command(StepFunction& step, Channel& channel, const CommandOptions& opt
       stop->store(true);
     }
   };
+  const std::function<void()> poll = std::cref(ask);  // by reference: no allocation for each command
 
   const auto soon_over = [&] {
     const ChannelSlot* next = channel.try_peek();
