@@ -13,6 +13,7 @@
 #include "undertow/runtime/counters.h"
 #include "undertow/runtime/session.h"
 #include "undertow/transforms/pipeline.h"
+#include "undertow/transforms/views.h"
 
 namespace undertow::runtime {
 namespace {
@@ -20,12 +21,8 @@ namespace {
 /// An output that is an input or a state would be read after it has changed: it is copied within the step.
 void copy_leaf_outputs(ir::Graph& graph) {
   const ir::OpDef& copy = ir::op_set().get("copy");
-  std::vector<ir::ValueId> root(graph.values.size());
-  for (std::size_t v = 0; v < root.size(); ++v) root[v] = static_cast<ir::ValueId>(v);
-  for (const auto& n : graph.nodes)
-    if (n.op->view) root[n.outputs[0]] = root[n.inputs[0]];
   for (auto& v : graph.outputs) {
-    if (graph.values[root[v]].producer != ir::kNoId) continue;
+    if (graph.values[transforms::viewed(graph, v)].producer != ir::kNoId) continue;
     const ir::NodeId n = graph.add_node(copy, {v}, {});
     graph.nodes[n].attrs.set("output", true);  // kept by simplify
     v = graph.nodes[n].outputs[0];

@@ -4,6 +4,7 @@
 #include "undertow/base/check.h"
 #include "undertow/ir/op_set.h"
 #include "undertow/transforms/plan.h"
+#include "undertow/transforms/views.h"
 
 namespace undertow::runtime {
 namespace {
@@ -75,12 +76,6 @@ class BodyMaker {
     g_.inputs = std::move(inputs);
   }
 
-  ValueId root(ValueId v) const {
-    while (g_.values[v].producer != ir::kNoId && g_.nodes[g_.values[v].producer].op->view &&
-           !g_.nodes[g_.values[v].producer].nest)
-      v = g_.nodes[g_.values[v].producer].inputs[0];
-    return v;
-  }
   bool is_carry(ValueId v) const {
     for (std::size_t c = 0; c < carries_; ++c)
       if (g_.states[c].value == v) return true;
@@ -97,7 +92,7 @@ class BodyMaker {
         body_.before[j] = true;
         continue;
       }
-      if (is_carry(root(v))) {  // which may be overwritten before it is read
+      if (is_carry(transforms::viewed(g_, v))) {  // which may be overwritten before it is read
         const ir::NodeId n = g_.add_node(ir::op_set().get("copy"), {v}, {});
         v = g_.nodes[n].outputs[0];
         taken.resize(g_.values.size(), false);
@@ -107,7 +102,7 @@ class BodyMaker {
         continue;
       }
       const auto home = static_cast<std::uint32_t>(carry ? consts_ + j : num_inputs_ + j);
-      const bool own = root(v) == v && g_.values[v].producer != ir::kNoId && !taken[v];
+      const bool own = transforms::viewed(g_, v) == v && g_.values[v].producer != ir::kNoId && !taken[v];
       if (!own) {
         g_.outputs.push_back(v);
         late_.emplace_back(v, home);

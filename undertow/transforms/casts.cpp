@@ -4,20 +4,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "undertow/transforms/views.h"
+
 namespace undertow::transforms {
 namespace {
 
 using ir::Graph;
 using ir::Node;
 using ir::ValueId;
-
-/// What the memory of `v` was before views renamed it.
-ValueId root(const Graph& g, ValueId v) {
-  for (auto p = g.values[v].producer; p != ir::kNoId && g.nodes[p].op->view && !g.nodes[p].nest;
-       p = g.values[v].producer)
-    v = g.nodes[p].inputs[0];
-  return v;
-}
 
 /// The load whose values a stage's result has, but for its type.
 std::optional<std::size_t> loaded(const ir::Stage& stage, std::size_t result) {
@@ -33,7 +27,7 @@ std::optional<std::size_t> loaded(const ir::Stage& stage, std::size_t result) {
 class Finder {
  public:
   explicit Finder(const Graph& g) : g_(g) {
-    for (const auto v : g.outputs) outputs_.push_back(root(g, v));
+    for (const auto v : g.outputs) outputs_.push_back(viewed(g, v));
   }
 
   std::vector<Cast> run() {
@@ -67,7 +61,7 @@ class Finder {
   }
 
   Cast::Edge edge(ValueId from, ValueId to) const {
-    from = root(g_, from);
+    from = viewed(g_, from);
     const auto holds = [](const auto& list, ValueId v) {
       return std::any_of(list.begin(), list.end(), [v](const auto& entry) { return entry.value == v; });
     };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "undertow/ir/op_set.h"
+#include "undertow/transforms/views.h"
 
 namespace undertow::transforms {
 
@@ -14,13 +15,9 @@ using ir::ValueId;
 
 /// A skipped step writes such a state without its commit: what it is then must not lie in another state's memory.
 void copy_leaves_of_always(ir::Graph& graph) {
-  std::vector<ValueId> root(graph.values.size());
-  for (std::size_t v = 0; v < root.size(); ++v) root[v] = static_cast<ValueId>(v);
-  for (const auto& n : graph.nodes)
-    if (n.op->view) root[n.outputs[0]] = root[n.inputs[0]];
   for (auto& s : graph.states) {
     if (!s.always || s.result == ir::kNoId || s.result == s.value) continue;
-    if (graph.values[root[s.result]].producer != ir::kNoId) continue;
+    if (graph.values[viewed(graph, s.result)].producer != ir::kNoId) continue;
     s.result = graph.nodes[graph.add_node(ir::op_set().get("copy"), {s.result}, {})].outputs[0];
   }
 }

@@ -17,15 +17,20 @@
 namespace undertow::transforms {
 namespace {
 
+/// Whether UNDERTOW_DUMP asks for what goes by this name.
+bool shown(std::string_view name) {
+  static const char* wanted = std::getenv("UNDERTOW_DUMP");
+  return wanted && (std::string_view(wanted) == "all" || wanted == name);
+}
+
 /// Runs one pass; checks and shows what it left.
 template <typename Pass>
 void run(const char* name, ir::Graph& graph, Pass pass) {
-  static const char* wanted = std::getenv("UNDERTOW_DUMP");
   static const bool check = std::getenv("UNDERTOW_VERIFY") != nullptr;
   const auto start = std::chrono::steady_clock::now();
   pass(graph);
   if (check) ir::verify(graph);
-  if (!wanted || (std::string_view(wanted) != "all" && std::string_view(wanted) != name)) return;
+  if (!shown(name)) return;
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   std::fprintf(stderr, "---- after %s (%.2f ms, %zu nodes)\n%s\n", name, ms, graph.nodes.size(),
                ir::print(graph).c_str());
@@ -33,8 +38,7 @@ void run(const char* name, ir::Graph& graph, Pass pass) {
 
 /// Shown with the graph: what mixed precision costs in memory.
 void show_casts(const ir::Graph& graph) {
-  const char* wanted = std::getenv("UNDERTOW_DUMP");
-  if (!wanted || (std::string_view(wanted) != "all" && std::string_view(wanted) != "casts")) return;
+  if (!shown("casts")) return;
   for (const Cast& c : find_casts(graph))
     std::fprintf(stderr, "cast: %.*s, %.*s to %.*s, %lld bytes, cell %s\n", static_cast<int>(name_of(c.edge).size()),
                  name_of(c.edge).data(), static_cast<int>(undertow::name_of(c.from).size()),
