@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Python benchmarks share: the figure line, and repeated timing."""
+"""What the Python benchmarks, ours and the peers', share: the figure line, and repeated timing."""
 
 import json
 import time
@@ -20,14 +20,18 @@ def best_of(runs, work):
     return min(times)
 
 
-def best_rate(data, epochs, rows_in):
-    """Rows a second of the fastest epoch after the first."""
+def best_epoch(batches, epochs, rows_in):
+    """Rows a second of the fastest epoch after the first; each iteration over `batches` is one."""
     best = 0
-    iterator = data.create_tuple_iterator(num_epochs=epochs, output_numpy=True)
     for epoch in range(epochs):
         start, rows = time.perf_counter(), 0
-        for row in iterator:
-            rows += rows_in(row)
+        for batch in batches:
+            rows += rows_in(batch)
         if epoch:
             best = max(best, rows / (time.perf_counter() - start))
     return best
+
+
+def best_rate(data, epochs, rows_in):
+    """The same of a dataset, ours or MindSpore's."""
+    return best_epoch(data.create_tuple_iterator(num_epochs=epochs, output_numpy=True), epochs, rows_in)

@@ -8,7 +8,7 @@ import argparse
 import os
 
 from _common import emit
-from amp import lenet
+from _networks import LeNet
 from resnet import ResNet
 from undertow.dataset import transforms, vision
 
@@ -55,7 +55,7 @@ def main():
     if not os.path.isdir(FOLDER):
         return
     for name in args.nets:
-        make = {"lenet": lenet, "resnet18": Gray}[name]
+        make = {"lenet": LeNet, "resnet18": Gray}[name]
         for level, half in (("O0", "auto"), *((o, h) for h in ("bfloat16", "float16") for o in ("O2", "O3"))):
             value = accuracy(make, level, half, args.epochs)
             emit("amp_accuracy", value, "of the test set", net=name, level=level, half=half, epochs=args.epochs)

@@ -3,24 +3,12 @@
 
 import numpy as np
 from _common import best_of, emit
+from _networks import LeNet
 
 import undertow as ut
 from undertow import dataset, nn
 
 ROWS, BATCH = 9600, 32
-
-
-class LeNet(nn.Cell):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.SequentialCell(
-            nn.Conv2d(1, 6, 5, pad_mode="valid", has_bias=True), nn.ReLU(), nn.MaxPool2d(2, 2),
-            nn.Conv2d(6, 16, 5, pad_mode="valid", has_bias=True), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten(),
-            nn.Dense(256, 120), nn.ReLU(), nn.Dense(120, 84), nn.ReLU(), nn.Dense(84, 10),
-        )  # fmt: skip
-
-    def construct(self, x):
-        return self.body(x)
 
 
 def measure(name, mode, sink, epochs, manager=None):

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same generated images through MindSpore's pipeline."""
 
-import json
-import time
+import sys
+from pathlib import Path
 
 import mindspore as ms
 import mindspore.dataset as ds
 import numpy as np
 from mindspore.dataset import transforms, vision
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from _common import best_rate, emit  # noqa: E402
 
 ROWS = 4000
 
@@ -23,15 +26,7 @@ def main():
     operations = [vision.Rescale(1.0 / 255.0, 0.0), vision.HWC2CHW()]
     data = data.map(operations, "image", num_parallel_workers=2)
     data = data.map(transforms.TypeCast(ms.int32), "label", num_parallel_workers=2).batch(32, drop_remainder=True)
-    best = 0
-    iterator = data.create_tuple_iterator(num_epochs=3, output_numpy=True)
-    for epoch in range(3):
-        start, rows = time.perf_counter(), 0
-        for image, _ in iterator:
-            rows += len(image)
-        if epoch:
-            best = max(best, rows / (time.perf_counter() - start))
-    print(json.dumps({"name": "generated_images", "value": best, "unit": "images/s", "params": {"image": "made once"}}))
+    emit("generated_images", best_rate(data, 3, lambda row: len(row[0])), "images/s", image="made once")
 
 
 if __name__ == "__main__":

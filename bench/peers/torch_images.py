@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same photos through torchvision's v2 transforms and a DataLoader with two workers."""
 
-import json
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -13,6 +11,7 @@ from torchvision.transforms import v2
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import _photos  # noqa: E402
+from _common import best_epoch, emit  # noqa: E402
 
 
 class Photos(Dataset):
@@ -38,14 +37,7 @@ class Photos(Dataset):
 def main():
     torch.set_num_threads(1)
     loader = DataLoader(Photos(), 32, shuffle=True, num_workers=2, drop_last=True, persistent_workers=True)
-    best = 0
-    for epoch in range(4):
-        start, rows = time.perf_counter(), 0
-        for x, _ in loader:
-            rows += len(x)
-        if epoch:
-            best = max(best, rows / (time.perf_counter() - start))
-    print(json.dumps({"name": "photos", "value": best, "unit": "images/s", "params": {"source": "folder"}}))
+    emit("photos", best_epoch(loader, 4, lambda batch: len(batch[0])), "images/s", source="folder")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same ResNet-18 in PyTorch, eager."""
 
-import json
 import os
-import time
+import sys
+from pathlib import Path
 
 import torch
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from _common import best_of, emit  # noqa: E402
 
 STEPS = 4
 
@@ -50,13 +53,7 @@ def measure(pixels, batch):
             optimizer.step()
 
     epoch()
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        epoch()
-        best = min(best, time.perf_counter() - start)
-    params = {"pixels": pixels, "batch": batch}
-    print(json.dumps({"name": "resnet18_step", "value": best / STEPS * 1e3, "unit": "ms/step", "params": params}))
+    emit("resnet18_step", best_of(3, epoch) / STEPS * 1e3, "ms/step", pixels=pixels, batch=batch)
 
 
 def main():

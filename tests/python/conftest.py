@@ -10,6 +10,7 @@ import undertow as ut
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(ROOT / "bench"))  # _networks
 
 
 @pytest.fixture(autouse=True)
